@@ -1,0 +1,3 @@
+//! Analysis per queue pair, sans-IO.
+
+pub mod row;

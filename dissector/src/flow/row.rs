@@ -1,0 +1,165 @@
+//! The row that every view of a flow shares: `roce-dissect flows`, `roce-top --batch --json` and the
+//! screens. Its JSON names are a contract (scripts are written against them).
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use serde::Serialize;
+
+/// NAKs by reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Naks {
+    /// AETH syndrome 0x60.
+    pub psn_sequence_error: u64,
+    /// 0x61
+    pub invalid_request: u64,
+    /// 0x62
+    pub remote_access_error: u64,
+    /// 0x63
+    pub remote_operational_error: u64,
+    /// 0x64
+    pub invalid_rd_request: u64,
+}
+
+impl Naks {
+    /// NAKs of any reason.
+    pub const fn total(&self) -> u64 {
+        self.psn_sequence_error
+            + self.invalid_request
+            + self.remote_access_error
+            + self.remote_operational_error
+            + self.invalid_rd_request
+    }
+}
+
+/// Packets by ECN codepoint of the innermost IP header.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Ecn {
+    /// 00: the sender does not take part.
+    pub not_ect: u64,
+    /// 10
+    pub ect0: u64,
+    /// 01
+    pub ect1: u64,
+    /// 11: congestion experienced.
+    pub ce: u64,
+}
+
+/// Packets by ICRC verdict.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct IcrcCounts {
+    /// Right.
+    pub good: u64,
+    /// Wrong.
+    pub bad: u64,
+    /// Not checked: truncated, fragment, IP options, or checking was off.
+    pub unchecked: u64,
+}
+
+/// One directed flow: packets from `src` to the queue pair `dest_qp` at `dst` (UD: by source QP too).
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FlowRow {
+    /// Identity of this flow within the report; `pair` of its reverse refers to it.
+    pub id: u32,
+    /// Source address (IPv4, IPv6 or GID).
+    #[serde(serialize_with = "as_text")]
+    pub src: Endpoint,
+    /// Destination address.
+    #[serde(serialize_with = "as_text")]
+    pub dst: Endpoint,
+    /// Destination QP.
+    pub dest_qp: u32,
+    /// Source QP: from DETH, CM or the joined reverse flow; `None` if unknown.
+    pub src_qp: Option<u32>,
+    /// `id` of the joined reverse flow.
+    pub pair: Option<u32>,
+    /// "RC", "UC", "UD" …
+    pub transport: &'static str,
+    /// 4, 6, or `None` for native InfiniBand without GRH.
+    pub ip_version: Option<u8>,
+    /// VLAN id, if tagged.
+    pub vlan: Option<u16>,
+    /// DSCP of the latest packet.
+    pub dscp: Option<u8>,
+    /// UDP source port of the latest packet.
+    pub udp_srcport: Option<u16>,
+    /// Packets.
+    pub packets: u64,
+    /// Bytes on the wire, link header included.
+    pub bytes: u64,
+    /// Time of the first packet, seconds since the epoch.
+    pub first: f64,
+    /// Time of the last.
+    pub last: f64,
+    /// Messages completed (packets that end a message of a request or of a READ response).
+    pub messages: u64,
+    /// Packets by opcode, IBTA names; unknown opcodes as `0x..`.
+    pub opcodes: BTreeMap<String, u64>,
+    /// Request packets.
+    pub requests: u64,
+    /// READ and atomic responses.
+    pub responses: u64,
+    /// Acknowledges that are neither NAK nor RNR NAK.
+    pub acks: u64,
+    /// NAKs by reason.
+    pub naks: Naks,
+    /// RNR NAKs.
+    pub rnr_naks: u64,
+    /// Congestion notification packets.
+    pub cnps: u64,
+    /// By ECN codepoint.
+    pub ecn: Ecn,
+    /// Requests and data-bearing responses sent again by the sender.
+    pub retransmitted: u64,
+    /// PSNs that never came while later ones did.
+    pub missing: u64,
+    /// First arrivals with a lower PSN than one seen before.
+    pub reordered: u64,
+    /// Copies made by the network.
+    pub duplicates: u64,
+    /// ICRC verdicts.
+    pub icrc: IcrcCounts,
+    /// Packets cut by the capture.
+    pub truncated: u64,
+}
+
+/// An address of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Endpoint {
+    /// IPv4 or IPv6; a GID is shown as the IPv6 address that it is.
+    Ip(IpAddr),
+    /// Local identifier (native InfiniBand without GRH).
+    Lid(u16),
+}
+
+impl std::fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Ip(a) => a.fmt(f),
+            Self::Lid(l) => write!(f, "LID {l}"),
+        }
+    }
+}
+
+fn as_text<S: serde::Serializer>(e: &Endpoint, s: S) -> Result<S::Ok, S::Error> {
+    s.collect_str(e)
+}
+
+/// Sums over everything that was seen. Sum over flows + `overflow_packets` = `roce_packets`, always.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Totals {
+    /// All packets that came by.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// RoCE packets among them.
+    pub roce_packets: u64,
+    /// Their bytes.
+    pub roce_bytes: u64,
+    /// Everything else.
+    pub other_packets: u64,
+    /// RoCE packets that found no room in the flow table; they are in `roce_packets`.
+    pub overflow_packets: u64,
+    /// Events that the ring buffer could not take.
+    pub events_lost: u64,
+}

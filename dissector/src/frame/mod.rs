@@ -1,0 +1,319 @@
+//! From a captured frame to where BTH starts.
+//!
+//! Two ways to the same [`Frame`]: [`fast`] walks what nearly every RoCE packet looks like (Ethernet, up to
+//! two VLAN tags, IPv4 or IPv6, UDP 4791; RoCEv1) with the kernel program's own constants; everything else
+//! goes through the slower, complete walk. A frame is never an error: [`Frame::notes`] say what was odd.
+
+pub mod fast;
+pub mod icrc;
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::ops::Range;
+
+use crate::flow::row::Endpoint;
+use crate::wire::{Packet, Stop};
+
+/// Link type as captures number it (tcpdump's LINKTYPE values).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct LinkType(pub u16);
+
+impl LinkType {
+    /// Ethernet.
+    pub const ETHERNET: Self = Self(1);
+    /// BSD loopback.
+    pub const NULL: Self = Self(0);
+    /// Raw IP.
+    pub const RAW: Self = Self(101);
+    /// Linux cooked.
+    pub const SLL: Self = Self(113);
+    /// Linux cooked, version 2.
+    pub const SLL2: Self = Self(276);
+    /// Endace ERF records.
+    pub const ERF: Self = Self(197);
+    /// InfiniBand, starting with LRH.
+    pub const INFINIBAND: Self = Self(247);
+    /// IP over InfiniBand.
+    pub const IPOIB: Self = Self(242);
+}
+
+/// One layer of a frame, outermost first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Layer {
+    /// What it is.
+    pub kind: LayerKind,
+    /// First byte, from the start of the frame.
+    pub start: u32,
+    /// Bytes of the header (not of what it carries).
+    pub len: u32,
+}
+
+/// Kinds of layers down to BTH.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum LayerKind {
+    /// Nothing (unused slot).
+    #[default]
+    None,
+    /// Ethernet II header.
+    Ethernet,
+    /// A VLAN tag (the four bytes after the EtherType field that announced it: TCI, then EtherType).
+    Vlan,
+    /// IPv4 header with options.
+    Ipv4,
+    /// IPv6 header.
+    Ipv6,
+    /// IPv6 extension header.
+    Ipv6Extension,
+    /// UDP header.
+    Udp,
+    /// GRH.
+    Grh,
+    /// LRH.
+    Lrh,
+    /// Linux cooked header.
+    Sll,
+    /// Linux cooked header, version 2.
+    Sll2,
+    /// BSD loopback word.
+    Null,
+    /// ERF record header, extensions included.
+    Erf,
+    /// MPLS label stack entry.
+    Mpls,
+    /// PPPoE session header with the PPP protocol word.
+    Pppoe,
+    /// GRE header.
+    Gre,
+    /// ERSPAN header.
+    Erspan,
+    /// VXLAN header.
+    Vxlan,
+    /// GENEVE header with options.
+    Geneve,
+}
+
+/// How many layers are kept; deeper nesting is noted and ends the walk.
+pub const MAX_LAYERS: usize = 20;
+
+/// Layers, outermost first, without allocation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Layers {
+    all: [Layer; MAX_LAYERS],
+    count: u8,
+}
+
+impl Layers {
+    /// Adds one; `false` if there is no room.
+    pub fn push(&mut self, kind: LayerKind, start: usize, len: usize) -> bool {
+        let Some(slot) = self.all.get_mut(usize::from(self.count)) else { return false };
+        // frames are bounded by the capture formats' 32-bit lengths
+        *slot = Layer {
+            kind,
+            start: u32::try_from(start).unwrap_or(u32::MAX),
+            len: u32::try_from(len).unwrap_or(u32::MAX),
+        };
+        self.count += 1;
+        true
+    }
+
+    /// Those that are there.
+    pub fn as_slice(&self) -> &[Layer] {
+        self.all.get(..usize::from(self.count)).unwrap_or(&[])
+    }
+}
+
+/// Which network header is innermost, before the transport.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NetKind {
+    /// IPv4; `options` if the header is longer than 20 bytes.
+    Ipv4 {
+        /// Header longer than 20 bytes.
+        options: bool,
+    },
+    /// IPv6; `extensions` if headers stand between it and UDP.
+    Ipv6 {
+        /// Extension headers present.
+        extensions: bool,
+    },
+    /// GRH (RoCEv1 or native).
+    Grh,
+    /// LRH without GRH.
+    Lrh,
+}
+
+/// The innermost network header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Net {
+    /// Which.
+    pub kind: NetKind,
+    /// Its first byte in the frame.
+    pub start: usize,
+    /// Source.
+    pub src: Endpoint,
+    /// Destination.
+    pub dst: Endpoint,
+    /// TOS or traffic class byte: DSCP 6, ECN 2.
+    pub tos: u8,
+    /// TTL or hop limit.
+    pub ttl: u8,
+    /// IPv4 identification.
+    pub ip_id: Option<u16>,
+    /// Flow label of IPv6 and GRH.
+    pub flow_label: Option<u32>,
+    /// Byte after the last one that the header's length field says belongs to it.
+    pub end: usize,
+    /// Part of a fragmented datagram: offset in bytes and whether more follow.
+    pub fragment: Option<Fragment>,
+}
+
+/// Fragment of an IP datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fragment {
+    /// Offset, bytes.
+    pub offset: u32,
+    /// More fragments follow.
+    pub more: bool,
+}
+
+/// The UDP header in front of BTH.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Udp {
+    /// First byte in the frame.
+    pub start: usize,
+    /// Source port: path entropy, 0 is legal.
+    pub src_port: u16,
+    /// Destination port.
+    pub dst_port: u16,
+    /// Length field: header and data.
+    pub len: u16,
+    /// Checksum field.
+    pub checksum: u16,
+}
+
+/// How the transport is carried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Encapsulation {
+    /// UDP 4791.
+    RoceV2,
+    /// EtherType 0x8915.
+    RoceV1,
+    /// InfiniBand link.
+    Native,
+}
+
+/// Where the transport packet (BTH through ICRC) is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transport {
+    /// How it is carried.
+    pub encapsulation: Encapsulation,
+    /// First byte of BTH in the frame.
+    pub start: usize,
+    /// Bytes from BTH through ICRC by the enclosing length field (UDP length, GRH PayLen, LRH PktLen).
+    pub declared: usize,
+}
+
+/// Something odd about a frame.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Note {
+    /// The capture ends inside this layer: bytes needed and there.
+    Truncated {
+        /// Which layer.
+        layer: LayerKind,
+        /// Bytes that it takes.
+        needed: usize,
+        /// Bytes that are there.
+        available: usize,
+    },
+    /// Lengths that should agree do not: what the outer one leaves room for, what the inner one says.
+    LengthMismatch {
+        /// Whose length is odd.
+        layer: LayerKind,
+        /// Its own word.
+        says: usize,
+        /// What the layer around it leaves.
+        room: usize,
+    },
+    /// Bytes after the end of the network packet (Ethernet padding or FCS).
+    Trailer(usize),
+    /// Deeper nesting than [`MAX_LAYERS`].
+    TooDeep,
+    /// Anything else, in words.
+    Other(String),
+}
+
+/// A captured frame, walked down to BTH.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Frame<'a> {
+    /// What was captured.
+    pub bytes: &'a [u8],
+    /// Bytes that were on the wire.
+    pub wire_len: usize,
+    /// Link type it was walked with.
+    pub link: LinkType,
+    /// Headers before BTH, outermost first.
+    pub layers: Layers,
+    /// Source and destination MAC of the innermost Ethernet header: its offset in the frame.
+    pub ethernet: Option<usize>,
+    /// Innermost VLAN tag's TCI: PCP 3, DEI 1, id 12.
+    pub vlan_tci: Option<u16>,
+    /// Innermost network header.
+    pub net: Option<Net>,
+    /// UDP header, if there is one.
+    pub udp: Option<Udp>,
+    /// The RoCE or InfiniBand transport, if this frame has one.
+    pub transport: Option<Transport>,
+    /// Oddities.
+    pub notes: Vec<Note>,
+}
+
+impl<'a> Frame<'a> {
+    /// A frame of which nothing is known.
+    pub fn new(bytes: &'a [u8], wire_len: usize, link: LinkType) -> Self {
+        Self {
+            bytes,
+            wire_len,
+            link,
+            layers: Layers::default(),
+            ethernet: None,
+            vlan_tci: None,
+            net: None,
+            udp: None,
+            transport: None,
+            notes: Vec::new(),
+        }
+    }
+
+    /// Walks a frame. `port` is the UDP destination port that means RoCEv2.
+    pub fn parse(bytes: &'a [u8], wire_len: usize, link: LinkType, port: u16) -> Self {
+        if link == LinkType::ETHERNET
+            && let Some(f) = fast::ethernet(bytes, wire_len, port)
+        {
+            return f;
+        }
+        Self::new(bytes, wire_len, link)
+    }
+
+    /// The transport packet, if there is one; `Err` if not even BTH is complete.
+    pub fn packet(&self) -> Option<Result<Packet<'a>, Stop>> {
+        let t = self.transport?;
+        let bytes = self.bytes.get(t.start..).unwrap_or(&[]);
+        Some(Packet::parse(bytes, t.declared))
+    }
+
+    /// VLAN id of the innermost tag.
+    pub fn vlan(&self) -> Option<u16> {
+        self.vlan_tci.map(|t| t & 0x0fff)
+    }
+
+    /// Bytes of a range, as far as they were captured.
+    pub fn slice(&self, r: Range<usize>) -> &'a [u8] {
+        self.bytes.get(r.start..r.end.min(self.bytes.len())).unwrap_or(&[])
+    }
+}
+
+pub(crate) fn v4(b: [u8; 4]) -> Endpoint {
+    Endpoint::Ip(IpAddr::V4(Ipv4Addr::from(b)))
+}
+
+pub(crate) fn v6(b: [u8; 16]) -> Endpoint {
+    Endpoint::Ip(IpAddr::V6(Ipv6Addr::from(b)))
+}

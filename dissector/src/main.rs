@@ -1,0 +1,2 @@
+//! The program roce-dissect.
+fn main() {}

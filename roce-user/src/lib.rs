@@ -1,0 +1,1 @@
+//! User side: loader, snapshots, views, fault engine.
