@@ -1,10 +1,12 @@
 //! The row that every view of a flow shares: `roce-dissect flows`, `roce-top --batch --json` and the
 //! screens. Its JSON names are a contract (scripts are written against them).
 
-use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use serde::Serialize;
+use serde::ser::SerializeMap;
+
+use crate::wire::opcode::Op;
 
 /// NAKs by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -56,6 +58,69 @@ pub struct IcrcCounts {
     pub unchecked: u64,
 }
 
+/// Packets by opcode; in JSON an object of IBTA names, unknown opcodes as `0x..`.
+///
+/// Few opcodes occur in one flow, and a live view holds tens of thousands of flows: a sorted list, no text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OpcodeCounts {
+    sorted: Vec<(u8, u64)>,
+    /// Packets whose opcode the counter did not keep apart ("other" in JSON).
+    pub other: u64,
+}
+
+impl OpcodeCounts {
+    /// Counts `n` more packets of an opcode.
+    pub fn add(&mut self, opcode: u8, n: u64) {
+        if n == 0 {
+            return;
+        }
+        match self.sorted.binary_search_by_key(&opcode, |e| e.0) {
+            Ok(i) => {
+                if let Some(e) = self.sorted.get_mut(i) {
+                    e.1 = e.1.saturating_add(n);
+                }
+            }
+            Err(i) => self.sorted.insert(i, (opcode, n)),
+        }
+    }
+
+    /// Packets of one opcode.
+    pub fn get(&self, opcode: u8) -> u64 {
+        self.sorted.binary_search_by_key(&opcode, |e| e.0).ok().and_then(|i| self.sorted.get(i)).map_or(0, |e| e.1)
+    }
+
+    /// Opcodes that occur and their packets, in the order of the opcodes.
+    pub fn iter(&self) -> impl Iterator<Item = (u8, u64)> + '_ {
+        self.sorted.iter().copied()
+    }
+}
+
+impl FromIterator<(u8, u64)> for OpcodeCounts {
+    fn from_iter<I: IntoIterator<Item = (u8, u64)>>(all: I) -> Self {
+        let mut counts = Self::default();
+        for (opcode, n) in all {
+            counts.add(opcode, n);
+        }
+        counts
+    }
+}
+
+impl Serialize for OpcodeCounts {
+    fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        let mut map = s.serialize_map(None)?;
+        for (opcode, n) in self.iter() {
+            match Op::of(opcode) {
+                Some(op) => map.serialize_entry(op.name, &n)?,
+                None => map.serialize_entry(&format_args!("{opcode:#04x}"), &n)?,
+            }
+        }
+        if self.other > 0 {
+            map.serialize_entry("other", &self.other)?;
+        }
+        map.end()
+    }
+}
+
 /// One directed flow: packets from `src` to the queue pair `dest_qp` at `dst` (UD: by source QP too).
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FlowRow {
@@ -93,8 +158,8 @@ pub struct FlowRow {
     pub last: f64,
     /// Messages completed (packets that end a message of a request or of a READ response).
     pub messages: u64,
-    /// Packets by opcode, IBTA names; unknown opcodes as `0x..`.
-    pub opcodes: BTreeMap<String, u64>,
+    /// Packets by opcode.
+    pub opcodes: OpcodeCounts,
     /// Request packets.
     pub requests: u64,
     /// READ and atomic responses.
@@ -162,4 +227,22 @@ pub struct Totals {
     pub overflow_packets: u64,
     /// Events that the ring buffer could not take.
     pub events_lost: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::opcode::byte;
+
+    #[test]
+    fn opcode_counts_are_an_object_of_names() {
+        let mut c = OpcodeCounts::default();
+        c.add(byte::RcAcknowledge, 2);
+        c.add(0xff, 1);
+        c.add(byte::RcSendOnly, 0);
+        c.add(byte::RcAcknowledge, 1);
+        c.other = 7;
+        assert_eq!(c.get(byte::RcAcknowledge), 3);
+        assert_eq!(serde_json::to_string(&c).expect("counts serialise"), r#"{"RC Acknowledge":3,"0xff":1,"other":7}"#);
+    }
 }
