@@ -1,1 +1,2 @@
 //! User side: loader, snapshots, views, fault engine.
+pub mod aggregate;
