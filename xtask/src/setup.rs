@@ -203,6 +203,9 @@ fn llvm() -> Option<u32> {
     LLVM.into_iter().find(|v| Path::new(&format!("/usr/lib/llvm-{v}/bin/llvm-config")).exists())
 }
 
+/// The package lists are fetched once at the most.
+static FETCHED: std::sync::Once = std::sync::Once::new();
+
 fn apt_offers(package: &str) -> bool {
     let policy = |()| {
         output("apt-cache", &["policy", package])
@@ -212,7 +215,6 @@ fn apt_offers(package: &str) -> bool {
         return true;
     }
     // a fresh machine has no lists yet, and only root can fetch them
-    static FETCHED: std::sync::Once = std::sync::Once::new();
     if nix::unistd::geteuid().is_root() {
         FETCHED.call_once(|| {
             if works("apt-get", &["--version"]) {

@@ -140,7 +140,7 @@ pub const fn rnr_timer_10us(code: u8) -> u32 {
         2 => 2,
         // from 2 on two codes a doubling: 2^k, 3 * 2^(k-1)
         c if c % 2 == 0 => 1 << (c / 2),
-        c => 3 << ((c - 3) / 2),
+        c => 3 << (c.saturating_sub(3) / 2),
     }
 }
 
@@ -150,7 +150,7 @@ pub const fn credits(code: u8) -> Option<u32> {
         31 => None,
         c @ 0..=3 => Some(c as u32),
         c if c % 2 == 0 => Some(1 << (c / 2)),
-        c => Some(3 << ((c - 3) / 2)),
+        c => Some(3 << (c.saturating_sub(3) / 2)),
     }
 }
 

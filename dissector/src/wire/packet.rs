@@ -114,21 +114,18 @@ impl<'a> Packet<'a> {
             }
         }
         if whole {
-            match rest.split_last_chunk::<4>() {
-                Some((body, icrc)) => {
-                    p.icrc = Some(icrc);
-                    rest = body;
-                }
-                None => {
-                    p.payload = rest;
-                    p.payload_len = rest.len();
-                    p.stop = Some(Stop::TooShort(Short {
-                        header: Header::Icrc,
-                        needed: Header::Icrc.len(),
-                        available: rest.len(),
-                    }));
-                    return Ok(p);
-                }
+            if let Some((body, icrc)) = rest.split_last_chunk::<4>() {
+                p.icrc = Some(icrc);
+                rest = body;
+            } else {
+                p.payload = rest;
+                p.payload_len = rest.len();
+                p.stop = Some(Stop::TooShort(Short {
+                    header: Header::Icrc,
+                    needed: Header::Icrc.len(),
+                    available: rest.len(),
+                }));
+                return Ok(p);
             }
         }
         let body_len = body_declared.saturating_sub(p.headers_len);
@@ -182,7 +179,7 @@ impl<'a> Packet<'a> {
     }
 }
 
-fn some<'a, T>((v, rest): (T, &'a [u8])) -> (Option<T>, &'a [u8]) {
+fn some<T>((v, rest): (T, &[u8])) -> (Option<T>, &[u8]) {
     (Some(v), rest)
 }
 
@@ -207,7 +204,7 @@ mod tests {
             let r = Packet::parse(&b[..n], n);
             match n {
                 0..12 => {
-                    assert_eq!(r.unwrap_err(), Stop::TooShort(Short { header: Header::Bth, needed: 12, available: n }))
+                    assert_eq!(r.unwrap_err(), Stop::TooShort(Short { header: Header::Bth, needed: 12, available: n }));
                 }
                 12..16 => assert_eq!(
                     r.unwrap().stop,

@@ -42,10 +42,8 @@ impl<'a> Reth<'a> {
 
     /// The 16 bytes of these values.
     pub const fn emit(va: u64, r_key: u32, dma_len: u32) -> [u8; 16] {
-        let [a, b, c, d, e, f, g, h] = va.to_be_bytes();
-        let [k0, k1, k2, k3] = r_key.to_be_bytes();
-        let [l0, l1, l2, l3] = dma_len.to_be_bytes();
-        [a, b, c, d, e, f, g, h, k0, k1, k2, k3, l0, l1, l2, l3]
+        // one big-endian number of 16 bytes: VA, key, length
+        (((va as u128) << 64) | ((r_key as u128) << 32) | dma_len as u128).to_be_bytes()
     }
 }
 
