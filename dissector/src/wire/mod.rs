@@ -9,8 +9,10 @@
 
 pub mod aeth;
 pub mod atomiceth;
+pub mod bits;
 pub mod bth;
 pub mod bytes;
+pub mod cm;
 pub mod deth;
 pub mod feth;
 pub mod grh;
@@ -18,6 +20,7 @@ pub mod icrc;
 pub mod ids;
 pub mod immdt;
 pub mod lrh;
+pub mod mad;
 pub mod opcode;
 pub mod outer;
 pub mod packet;
@@ -26,6 +29,7 @@ pub mod reth;
 
 pub use aeth::{Aeth, NakCode, Syndrome};
 pub use atomiceth::{AtomicAckEth, AtomicEth};
+pub use bits::Bits;
 pub use bth::{Bth, BthFields};
 pub use bytes::Short;
 pub use deth::{Deth, Rdeth, XrcEth};
@@ -34,6 +38,7 @@ pub use grh::Grh;
 pub use ids::{PKey, Qpn};
 pub use immdt::{Ieth, ImmDt};
 pub use lrh::Lrh;
+pub use mad::Mad;
 pub use opcode::{Class, Header, Kind, Op, Position, Role, Transport};
 pub use packet::{Packet, Stop};
 pub use psn::Psn;
