@@ -22,6 +22,9 @@ impl Bits {
     }
 
     /// `width` bits, `bit` bits into byte `at`. More than 57 bits must start at a byte.
+    ///
+    /// # Panics
+    /// When the compiler evaluates it with a width that is no field; never at run time in a `const`.
     pub const fn within(at: u16, bit: u8, width: u8) -> Self {
         assert!(bit < 8 && width > 0 && width <= 64, "not a field");
         assert!(width as u16 + bit as u16 <= 64, "a field spans more than eight bytes");

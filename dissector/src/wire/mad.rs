@@ -223,7 +223,7 @@ pub const fn attribute_name(class: Class, id: u16) -> Option<&'static str> {
         },
         (_, 0x0001) => "ClassPortInfo",
         (0x01 | 0x81 | 0x03, 0x0002) => "Notice",
-        (0x03, 0x0003) | (0x06, 0x0003) => "InformInfo",
+        (0x03 | 0x06, 0x0003) => "InformInfo",
         (0x01 | 0x81, 0x0010) => "NodeDescription",
         (0x01 | 0x81, 0x0011) => "NodeInfo",
         (0x01 | 0x81, 0x0012) => "SwitchInfo",
