@@ -1,0 +1,110 @@
+//! From a name to a stream of unpacked bytes.
+
+use std::fs::File;
+use std::io::{self, BufReader, Chain, Cursor, Read};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::error::OpenError;
+use super::magic::{self, Magic};
+
+/// An opened capture before its format is looked at.
+pub struct Source {
+    /// What to call it in messages.
+    pub name: String,
+    /// Unpacked bytes.
+    pub input: Box<dyn Read + Send>,
+    /// How it was packed.
+    pub packing: Option<&'static str>,
+    /// Bytes of the file itself, if it is a regular one.
+    pub size: Option<u64>,
+    /// Bytes of the file that were read so far.
+    pub taken: Taken,
+    /// First unpacked bytes, which `input` yields again.
+    pub start: Vec<u8>,
+}
+
+/// How far the file itself (packed, if it is) has been read.
+#[derive(Clone, Debug, Default)]
+pub struct Taken(Arc<AtomicU64>);
+
+impl Taken {
+    /// Bytes.
+    pub fn bytes(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+struct Counting<R> {
+    inner: R,
+    taken: Taken,
+}
+
+impl<R: Read> Read for Counting<R> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let n = self.inner.read(buf)?;
+        self.taken.0.fetch_add(n as u64, Ordering::Relaxed);
+        Ok(n)
+    }
+}
+
+type Restarted<R> = Chain<Cursor<Vec<u8>>, R>;
+
+/// The first bytes, and a reader that starts with them.
+fn peek<R: Read>(mut input: R) -> io::Result<(Vec<u8>, Restarted<R>)> {
+    let mut start = Vec::with_capacity(magic::LEN);
+    input.by_ref().take(magic::LEN as u64).read_to_end(&mut start)?;
+    Ok((start.clone(), Cursor::new(start).chain(input)))
+}
+
+/// Opens a path, or standard input for `-`.
+pub fn open(path: &Path) -> Result<Source, OpenError> {
+    if path.as_os_str() == "-" {
+        return from_read("standard input".to_owned(), Box::new(io::stdin()), None);
+    }
+    let name = path.display().to_string();
+    let failed = |source| OpenError::Io { name: name.clone(), source };
+    let file = File::open(path).map_err(failed)?;
+    let meta = file.metadata().map_err(failed)?;
+    if meta.is_dir() {
+        return Err(failed(io::Error::new(io::ErrorKind::IsADirectory, "is a directory, not a capture file")));
+    }
+    let size = meta.is_file().then_some(meta.len());
+    from_read(name, Box::new(file), size)
+}
+
+/// From any stream.
+pub fn from_read(name: String, input: Box<dyn Read + Send>, size: Option<u64>) -> Result<Source, OpenError> {
+    let taken = Taken::default();
+    let counting = Counting { inner: input, taken: taken.clone() };
+    let (start, input) = match peek(counting) {
+        Ok(both) => both,
+        Err(source) => return Err(OpenError::Io { name, source }),
+    };
+    let (packing, unpacked): (_, Box<dyn Read + Send>) = match magic::sniff(&start) {
+        // several members in a row are one file, as gzip -d reads it
+        Magic::Gzip => {
+            ("gzip", Box::new(flate2::bufread::MultiGzDecoder::new(BufReader::with_capacity(128 << 10, input))))
+        }
+        #[cfg(feature = "zstd")]
+        Magic::Zstd => match zstd::stream::read::Decoder::new(input) {
+            Ok(d) => ("zstd", Box::new(d)),
+            Err(source) => return Err(OpenError::Packing { name, packing: "zstd", source }),
+        },
+        #[cfg(not(feature = "zstd"))]
+        Magic::Zstd => {
+            return Err(OpenError::Foreign {
+                name,
+                what: "a zstd file",
+                hint: "this build has no zstd: unpack it with zstd -d",
+            });
+        }
+        Magic::Lz4 => ("lz4", Box::new(lz4_flex::frame::FrameDecoder::new(BufReader::with_capacity(128 << 10, input)))),
+        _ => return Ok(Source { name, input: Box::new(input), packing: None, size, taken, start }),
+    };
+    match peek(unpacked) {
+        Ok((start, input)) => Ok(Source { name, input: Box::new(input), packing: Some(packing), size, taken, start }),
+        Err(source) => Err(OpenError::Packing { name, packing, source }),
+    }
+}
