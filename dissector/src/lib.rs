@@ -7,7 +7,7 @@
 //! | [`wire`] | bytes of the InfiniBand transport: opcodes, headers, PSN, ICRC; `no_std`, no allocation, shared with the kernel program |
 //! | [`frame`] | from the link layer down to where BTH starts; the only place that knows etherparse |
 //! | [`capture`] | files in and out; the only place that knows pcap-file; knows no protocol |
-//! | `dissect` | frame to named fields with byte ranges |
+//! | [`dissect`] | frame to named fields with byte ranges |
 //! | `filter` | display filter over those fields |
 //! | `flow` | sans-IO analysis: push a packet, read the state; no clock, no file, no thread |
 //!
@@ -21,6 +21,8 @@ pub mod wire;
 
 #[cfg(feature = "std")]
 pub mod capture;
+#[cfg(feature = "std")]
+pub mod dissect;
 #[cfg(feature = "std")]
 pub mod flow;
 #[cfg(feature = "std")]

@@ -1,0 +1,98 @@
+//! `roce.*`: what Wireshark has no field for: the ICRC's verdict, remarks, and what only other packets can tell.
+
+use super::{Input, Tree};
+use crate::frame::icrc::Verdict;
+use crate::frame::{Encapsulation, Note};
+use crate::wire::aeth;
+use crate::wire::{NakCode, Stop};
+
+/// Group of these fields.
+pub const GROUP: u16 = 7;
+
+crate::fields! {
+    group 7;
+    ROCE "roce" "RoCE analysis" None Dec {} "What was derived about a RoCE packet.";
+    NOTE "roce.note" "Note" Str Dec {} "Remark of the dissector: where a packet is cut, which lengths disagree.";
+    ENCAPSULATION "roce.encapsulation" "Encapsulation" Str Dec {} "How the transport is carried: RoCEv2, RoCEv1 or InfiniBand.";
+    TRUNCATED "roce.truncated" "Truncated" Bool Dec {} "The capture holds less than the packet.";
+    PAYLOAD_LEN "roce.payload_len" "Payload length" U32 Dec {} "Bytes of payload on the wire, without pad.";
+    NAK "roce.nak" "NAK" Str Dec {} "Reason of a NAK; `RNR` for receiver not ready. Present only in NAKs.";
+    ICRC_STATUS "roce.icrc.status" "ICRC status" Str Dec {} "good, bad or unchecked.";
+    ICRC_CALCULATED "roce.icrc.calculated" "Calculated ICRC" U32 Hex {} "What a wrong ICRC should have been, read as infiniband.invariant.crc is.";
+    ICRC_REASON "roce.icrc.reason" "Reason" Str Dec {} "Why the ICRC was not checked, or which mistake would explain a wrong one.";
+    FLOW "roce.flow" "Flow" U32 Dec {} "Number of the flow, as `roce-dissect flows` has it.";
+    RETRANSMISSION "roce.retransmission" "Retransmission" Bool Dec {} "This PSN came earlier in the same flow and role.";
+    GAP "roce.gap" "Missing before this packet" U32 Dec {} "PSNs skipped before this packet.";
+    ACK_OF "roce.ack_of" "Acknowledges frame" U32 Dec {} "Frame whose PSN this packet acknowledges.";
+    RTT "roce.rtt" "Time since that frame" Duration Dec {} "Seconds from that frame to its acknowledge.";
+}
+
+/// Adds what is known beyond the bytes.
+pub fn build(input: &Input<'_, '_>, tree: &mut Tree<'_>) {
+    let frame = input.frame;
+    let Some(t) = frame.transport else {
+        notes(input, tree);
+        return;
+    };
+    tree.open_header(&ROCE, 0..0);
+    tree.derive(
+        &ENCAPSULATION,
+        match t.encapsulation {
+            Encapsulation::RoceV2 => "RoCEv2",
+            Encapsulation::RoceV1 => "RoCEv1",
+            Encapsulation::Native => "InfiniBand",
+        },
+    );
+    notes(input, tree);
+    if let Some(p) = input.roce() {
+        tree.derive(&TRUNCATED, matches!(p.stop, Some(Stop::Truncated(_) | Stop::PayloadCut { .. })));
+        tree.derive(&PAYLOAD_LEN, p.payload_len as u64);
+        if let Some(a) = p.ext.aeth {
+            match a.syndrome().verdict() {
+                aeth::Verdict::Rnr(_) => tree.derive(&NAK, "RNR"),
+                aeth::Verdict::Nak(NakCode::Reserved(v)) => tree.derive(&NAK, format!("reserved code {v}")),
+                aeth::Verdict::Nak(code) => tree.derive(&NAK, code.name()),
+                aeth::Verdict::Ack(_) | aeth::Verdict::Reserved(_) => {}
+            }
+        }
+    }
+    match input.icrc {
+        None => {}
+        Some(Verdict::Good) => tree.derive(&ICRC_STATUS, "good"),
+        Some(Verdict::Bad { calculated, .. }) => {
+            tree.derive(&ICRC_STATUS, "bad");
+            tree.derive(&ICRC_CALCULATED, calculated);
+        }
+        Some(Verdict::Unchecked(why)) => {
+            tree.derive(&ICRC_STATUS, "unchecked");
+            tree.derive(&ICRC_REASON, why.name());
+        }
+    }
+    tree.close();
+}
+
+fn notes(input: &Input<'_, '_>, tree: &mut Tree<'_>) {
+    let frame = input.frame;
+    for n in &frame.notes {
+        tree.note(0..0, || note_words(n));
+    }
+}
+
+/// A frame's note in words.
+pub fn note_words(note: &Note) -> String {
+    match note {
+        Note::Truncated { layer, needed, available } => {
+            format!("{}: needs {needed} bytes, {available} captured", layer_name(*layer))
+        }
+        Note::LengthMismatch { layer, says, room } => {
+            format!("{} length says {says}, the layer around it leaves {room}", layer_name(*layer))
+        }
+        Note::Trailer(n) => format!("{n} bytes behind the packet (padding or FCS)"),
+        Note::TooDeep => "nested too deeply, the rest was not looked at".to_owned(),
+        Note::Other(s) => s.clone(),
+    }
+}
+
+fn layer_name(kind: crate::frame::LayerKind) -> String {
+    format!("{kind:?}")
+}

@@ -1,0 +1,149 @@
+//! Link layers: Ethernet, VLAN tags, Linux cooked headers, BSD loopback.
+
+use super::Tree;
+use crate::frame::{Frame, Layer, LayerKind};
+use crate::wire::bytes::{be16, be32, part, u8_at};
+
+/// Group of these fields.
+pub const GROUP: u16 = 1;
+
+fn ethertype_name(v: u64) -> Option<std::borrow::Cow<'static, str>> {
+    Some(
+        match v {
+            0x0800 => "IPv4",
+            0x0806 => "ARP",
+            0x8100 => "802.1Q Virtual LAN",
+            0x86dd => "IPv6",
+            0x8808 => "MAC Control",
+            0x8847 => "MPLS label switched packet",
+            0x8864 => "PPPoE Session",
+            0x88a8 => "802.1ad Provider Bridge (Q-in-Q)",
+            0x88cc => "802.1 Link Layer Discovery Protocol (LLDP)",
+            0x8915 => "RDMA over Converged Ethernet (RoCE)",
+            _ => return None,
+        }
+        .into(),
+    )
+}
+
+crate::fields! {
+    group 1;
+    ETH "eth" "Ethernet II" None Dec {} "Ethernet header.";
+    ETH_DST "eth.dst" "Destination" Ether Dec {} "Destination MAC address.";
+    ETH_SRC "eth.src" "Source" Ether Dec {} "Source MAC address.";
+    ETH_ADDR "eth.addr" "Address" Ether Dec {} "Source or destination MAC address.";
+    ETH_DST_LG "eth.dst.lg" "LG bit" Bool Dec {} "Destination address is locally administered.";
+    ETH_DST_IG "eth.dst.ig" "IG bit" Bool Dec {} "Destination address is a group.";
+    ETH_SRC_LG "eth.src.lg" "LG bit" Bool Dec {} "Source address is locally administered.";
+    ETH_SRC_IG "eth.src.ig" "IG bit" Bool Dec {} "Source address is a group.";
+    ETH_LG "eth.lg" "LG bit" Bool Dec {} "Address is locally administered.";
+    ETH_IG "eth.ig" "IG bit" Bool Dec {} "Address is a group.";
+    ETH_TYPE "eth.type" "Type" U16 Hex { names: Some(ethertype_name) } "EtherType.";
+    ETH_TRAILER "eth.trailer" "Trailer" Bytes Dec {} "Bytes behind the network packet: padding or FCS.";
+    VLAN "vlan" "802.1Q Virtual LAN" None Dec {} "VLAN tag.";
+    VLAN_PRIORITY "vlan.priority" "Priority" U16 Dec { mask: 0xe000 } "Priority code point.";
+    VLAN_DEI "vlan.dei" "DEI" Bool Dec { mask: 0x1000 } "Drop eligible.";
+    VLAN_ID "vlan.id" "ID" U16 Dec { mask: 0x0fff } "VLAN number.";
+    VLAN_ETYPE "vlan.etype" "Type" U16 Hex { names: Some(ethertype_name) } "EtherType behind the tag.";
+    SLL "sll" "Linux cooked capture" None Dec {} "Header of captures on the \"any\" device.";
+    SLL_PKTTYPE "sll.pkttype" "Packet type" U16 Dec {} "0 to us, 1 broadcast, 2 multicast, 3 to another, 4 from us.";
+    SLL_HATYPE "sll.hatype" "Link-layer address type" U16 Dec {} "ARPHRD number of the device.";
+    SLL_HALEN "sll.halen" "Link-layer address length" U16 Dec {} "Bytes of the address.";
+    SLL_SRC_ETH "sll.src.eth" "Source" Ether Dec {} "Sender's MAC address.";
+    SLL_ETYPE "sll.etype" "Protocol" U16 Hex { names: Some(ethertype_name) } "EtherType.";
+    SLL_IFINDEX "sll.ifindex" "Interface index" U32 Dec {} "Interface on which it was captured (version 2).";
+    NULL "null" "Null/Loopback" None Dec {} "BSD loopback header.";
+    NULL_FAMILY "null.family" "Family" U32 Dec {} "Address family, in the capturing machine's byte order.";
+}
+
+/// Adds the fields of one link header; `bytes` is what was captured of it.
+pub fn build<'a>(frame: &Frame<'a>, layer: &Layer, bytes: &'a [u8], tree: &mut Tree<'a>) {
+    let o = layer.start as usize;
+    let end = o + bytes.len();
+    match layer.kind {
+        LayerKind::Ethernet => {
+            let Some(h) = bytes.first_chunk::<14>() else { return };
+            let (dst, src) = (*part::<0, 6, 14>(h), *part::<6, 6, 14>(h));
+            tree.open_header(&ETH, o..end);
+            tree.label(&ETH, || format!("Ethernet II, Src: {}, Dst: {}", mac(src), mac(dst)));
+            for (at, a, field, lg, ig) in
+                [(o, dst, &ETH_DST, &ETH_DST_LG, &ETH_DST_IG), (o + 6, src, &ETH_SRC, &ETH_SRC_LG, &ETH_SRC_IG)]
+            {
+                let [first, ..] = a;
+                tree.open(field, at..at + 6, a);
+                tree.add(&ETH_ADDR, at..at + 6, a);
+                tree.add(lg, at..at + 3, first & 2 != 0);
+                tree.add(&ETH_LG, at..at + 3, first & 2 != 0);
+                tree.add(ig, at..at + 3, first & 1 != 0);
+                tree.add(&ETH_IG, at..at + 3, first & 1 != 0);
+                tree.close();
+            }
+            tree.add(&ETH_TYPE, o + 12..o + 14, be16::<12, 14>(h));
+            if tree.wants(&ETH_TRAILER)
+                && let Some(net) = frame.net
+                && frame.ethernet == Some(o)
+                && let Some(t) = frame.bytes.get(net.end..)
+                && !t.is_empty()
+                && o == 0
+            {
+                tree.add(&ETH_TRAILER, net.end..frame.bytes.len(), t);
+            }
+        }
+        LayerKind::Vlan => {
+            let Some(h) = bytes.first_chunk::<4>() else { return };
+            let tci = be16::<0, 4>(h);
+            tree.open_header(&VLAN, o..end);
+            tree.label(&VLAN, || {
+                format!(
+                    "802.1Q Virtual LAN, PRI: {}, DEI: {}, ID: {}",
+                    tci >> 13,
+                    u8::from(tci & 0x1000 != 0),
+                    tci & 0xfff
+                )
+            });
+            tree.add(&VLAN_PRIORITY, o..o + 2, tci >> 13);
+            tree.add(&VLAN_DEI, o..o + 2, tci & 0x1000 != 0);
+            tree.add(&VLAN_ID, o..o + 2, tci & 0xfff);
+            tree.add(&VLAN_ETYPE, o + 2..o + 4, be16::<2, 4>(h));
+        }
+        LayerKind::Sll => {
+            let Some(h) = bytes.first_chunk::<16>() else { return };
+            tree.open_header(&SLL, o..end);
+            tree.add(&SLL_PKTTYPE, o..o + 2, be16::<0, 16>(h));
+            tree.add(&SLL_HATYPE, o + 2..o + 4, be16::<2, 16>(h));
+            tree.add(&SLL_HALEN, o + 4..o + 6, be16::<4, 16>(h));
+            if be16::<4, 16>(h) == 6 {
+                tree.add(&SLL_SRC_ETH, o + 6..o + 12, *part::<6, 6, 16>(h));
+            }
+            tree.add(&SLL_ETYPE, o + 14..o + 16, be16::<14, 16>(h));
+        }
+        LayerKind::Sll2 => {
+            let Some(h) = bytes.first_chunk::<20>() else { return };
+            tree.open_header(&SLL, o..end);
+            tree.label(&SLL, || "Linux cooked capture v2".to_owned());
+            tree.add(&SLL_ETYPE, o..o + 2, be16::<0, 20>(h));
+            tree.add(&SLL_IFINDEX, o + 4..o + 8, be32::<4, 20>(h));
+            tree.add(&SLL_HATYPE, o + 8..o + 10, be16::<8, 20>(h));
+            tree.add(&SLL_PKTTYPE, o + 10..o + 11, u16::from(u8_at::<10, 20>(h)));
+            tree.add(&SLL_HALEN, o + 11..o + 12, u16::from(u8_at::<11, 20>(h)));
+            if u8_at::<11, 20>(h) == 6 {
+                tree.add(&SLL_SRC_ETH, o + 12..o + 18, *part::<12, 6, 20>(h));
+            }
+        }
+        LayerKind::Null => {
+            let Some(h) = bytes.first_chunk::<4>() else { return };
+            let word = be32::<0, 4>(h);
+            // families are small numbers: the half with the bits in it tells the byte order
+            let family = if word > 0xffff { word.swap_bytes() } else { word };
+            tree.open_header(&NULL, o..end);
+            tree.add(&NULL_FAMILY, o..o + 4, family);
+        }
+        _ => return,
+    }
+    tree.close();
+}
+
+fn mac(a: [u8; 6]) -> String {
+    let [first, rest @ ..] = a;
+    rest.iter().fold(format!("{first:02x}"), |text, b| format!("{text}:{b:02x}"))
+}

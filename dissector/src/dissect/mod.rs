@@ -1,0 +1,108 @@
+//! From a frame to named fields with byte ranges.
+//!
+//! [`dissect`] fills a [`Tree`] with what [`Frame`] and [`Packet`] know. It cannot fail: a cut packet gives the fields
+//! that are there and a note that says where it ends. One builder a header, in the file of its protocol, next to
+//! the declarations of its fields.
+
+pub mod analysis;
+pub mod ipv4;
+pub mod ipv6;
+pub mod link;
+pub mod record;
+pub mod registry;
+pub mod summary;
+pub mod transport;
+pub mod tree;
+pub mod tunnel;
+pub mod udp;
+
+pub use registry::{Base, Field, Type, Wanted};
+pub use tree::{Node, Tree, Value};
+
+use crate::capture::Timestamp;
+use crate::frame::icrc::Verdict;
+use crate::frame::{Frame, LayerKind};
+use crate::wire::{Packet, Stop};
+
+/// What the file says about a record besides its bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct RecordInfo {
+    /// Number in the file, from 1.
+    pub number: u64,
+    /// When it was captured.
+    pub at: Timestamp,
+    /// Interface of a pcapng file.
+    pub interface: Option<u32>,
+    /// Time of the first record of the file.
+    pub first: Timestamp,
+    /// Time of the record before.
+    pub previous: Timestamp,
+    /// Time of the last record that was shown, if one was.
+    pub shown: Option<Timestamp>,
+}
+
+/// A packet and all that is known about it.
+#[derive(Clone, Copy, Debug)]
+pub struct Input<'i, 'a> {
+    /// From the capture file.
+    pub record: RecordInfo,
+    /// The frame.
+    pub frame: &'i Frame<'a>,
+    /// Its transport packet; `None` if it has none, `Err` if not even BTH is complete.
+    pub packet: Option<&'i Result<Packet<'a>, Stop>>,
+    /// What the ICRC check said.
+    pub icrc: Option<Verdict>,
+}
+
+impl<'i, 'a> Input<'i, 'a> {
+    /// The transport packet if at least BTH is there.
+    pub fn roce(&self) -> Option<&'i Packet<'a>> {
+        self.packet.and_then(|p| p.as_ref().ok())
+    }
+}
+
+/// Fills a tree with the fields of a packet.
+pub fn dissect<'a>(input: &Input<'_, 'a>, tree: &mut Tree<'a>) {
+    if tree.wants_group(record::GROUP) {
+        record::build(input, tree);
+    }
+    for layer in input.frame.layers.as_slice() {
+        let start = layer.start as usize;
+        let bytes = input.frame.slice(start..start.saturating_add(layer.len as usize));
+        match layer.kind {
+            LayerKind::Ethernet | LayerKind::Vlan | LayerKind::Sll | LayerKind::Sll2 | LayerKind::Null => {
+                if tree.wants_group(link::GROUP) {
+                    link::build(input.frame, layer, bytes, tree);
+                }
+            }
+            LayerKind::Ipv4 => {
+                if tree.wants_group(ipv4::GROUP) {
+                    ipv4::build(start, bytes, tree);
+                }
+            }
+            LayerKind::Ipv6 | LayerKind::Ipv6Extension => {
+                if tree.wants_group(ipv6::GROUP) {
+                    ipv6::build(layer, start, bytes, tree);
+                }
+            }
+            LayerKind::Udp => {
+                if tree.wants_group(udp::GROUP) {
+                    udp::build(input.frame, start, bytes, tree);
+                }
+            }
+            // part of the transport
+            LayerKind::Grh | LayerKind::Lrh | LayerKind::None => {}
+            _ => {
+                if tree.wants_group(tunnel::GROUP) {
+                    tunnel::build(layer.kind, start, bytes, tree);
+                }
+            }
+        }
+    }
+    if tree.wants_group(transport::GROUP) {
+        transport::build(input, tree);
+    }
+    if tree.wants_group(analysis::GROUP) {
+        analysis::build(input, tree);
+    }
+}

@@ -1,0 +1,113 @@
+//! `frame.*`: what the capture says about a packet.
+
+use super::{Input, Tree};
+use crate::frame::{Encapsulation, LayerKind};
+
+/// Group of these fields.
+pub const GROUP: u16 = 0;
+
+crate::fields! {
+    group 0;
+    FRAME "frame" "Frame" None Dec {} "One record of the capture.";
+    INTERFACE "frame.interface_id" "Interface id" U32 Dec {} "Interface of a pcapng file, from 0.";
+    ENCAP_TYPE "frame.encap_type" "Encapsulation type" I64 Dec {} "Link type, numbered as Wireshark numbers them.";
+    TIME "frame.time" "Arrival Time" Time Dec {} "When the packet was captured, in local time.";
+    OFFSET_SHIFT "frame.offset_shift" "Time shift for this packet" Duration Dec {} "Always 0: times are shown as captured.";
+    TIME_EPOCH "frame.time_epoch" "Epoch Time" Duration Dec {} "When the packet was captured, seconds since 1970 UTC.";
+    TIME_DELTA "frame.time_delta" "Time delta from previous captured frame" Duration Dec {} "Seconds since the packet before.";
+    TIME_DELTA_DISPLAYED "frame.time_delta_displayed" "Time delta from previous displayed frame" Duration Dec {} "Seconds since the packet shown before.";
+    TIME_RELATIVE "frame.time_relative" "Time since reference or first frame" Duration Dec {} "Seconds since the first packet of the file.";
+    NUMBER "frame.number" "Frame Number" U32 Dec {} "Number in the file, from 1.";
+    LEN "frame.len" "Frame Length" U32 Dec {} "Bytes on the wire.";
+    CAP_LEN "frame.cap_len" "Capture Length" U32 Dec {} "Bytes in the file.";
+    MARKED "frame.marked" "Frame is marked" Bool Dec {} "Always false: nothing marks packets here.";
+    IGNORED "frame.ignored" "Frame is ignored" Bool Dec {} "Always false: nothing is ignored here.";
+    PROTOCOLS "frame.protocols" "Protocols in frame" Str Dec {} "Names of the protocols, outermost first, joined by colons.";
+}
+
+/// Adds the record's fields.
+pub fn build(input: &Input<'_, '_>, tree: &mut Tree<'_>) {
+    let r = &input.record;
+    let frame = input.frame;
+    let captured = frame.bytes.len();
+    tree.open_header(&FRAME, 0..captured);
+    tree.label(&FRAME, || {
+        let on = r.interface.map_or_else(String::new, |i| format!(" on interface {i}"));
+        format!("Frame {}: {} bytes on wire, {captured} captured{on}", r.number, frame.wire_len)
+    });
+    if let Some(i) = r.interface {
+        tree.derive(&INTERFACE, i);
+    }
+    tree.derive(&ENCAP_TYPE, wireshark_encapsulation(frame.link.0));
+    tree.derive(&TIME, super::Value::Time(r.at.0));
+    tree.derive(&OFFSET_SHIFT, super::Value::Duration(0));
+    tree.derive(&TIME_EPOCH, super::Value::Duration(r.at.0));
+    tree.derive(&TIME_DELTA, super::Value::Duration(r.at.since(r.previous)));
+    tree.derive(&TIME_DELTA_DISPLAYED, super::Value::Duration(r.shown.map_or(0, |s| r.at.since(s))));
+    tree.derive(&TIME_RELATIVE, super::Value::Duration(r.at.since(r.first)));
+    tree.derive(&NUMBER, r.number);
+    tree.derive(&LEN, frame.wire_len as u64);
+    tree.derive(&CAP_LEN, captured as u64);
+    tree.derive(&MARKED, false);
+    tree.derive(&IGNORED, false);
+    if tree.wants(&PROTOCOLS) {
+        tree.derive(&PROTOCOLS, protocols(input));
+    }
+    tree.close();
+}
+
+/// Wireshark's own number of a link type (`wiretap/wtap.h`), which differs from the capture's.
+fn wireshark_encapsulation(link: u16) -> i64 {
+    match link {
+        0 => 15,
+        1 => 1,
+        101 => 7,
+        113 => 25,
+        197 => 98,
+        242 => 180,
+        247 => 150,
+        276 => 210,
+        _ => 0,
+    }
+}
+
+/// `eth:ethertype:ip:udp:infiniband`.
+fn protocols(input: &Input<'_, '_>) -> String {
+    let mut out = String::new();
+    let mut add = |name: &str| {
+        if !out.is_empty() {
+            out.push(':');
+        }
+        out.push_str(name);
+    };
+    for layer in input.frame.layers.as_slice() {
+        match layer.kind {
+            LayerKind::Ethernet => add("eth:ethertype"),
+            LayerKind::Vlan => add("vlan:ethertype"),
+            LayerKind::Ipv4 => add("ip"),
+            LayerKind::Ipv6 => add("ipv6"),
+            LayerKind::Ipv6Extension => add("ipv6.ext"),
+            LayerKind::Udp => add("udp"),
+            // part of the protocol infiniband
+            LayerKind::Grh | LayerKind::Lrh | LayerKind::None => {}
+            LayerKind::Sll | LayerKind::Sll2 => add("sll:ethertype"),
+            LayerKind::Null => add("null"),
+            LayerKind::Erf => add("erf"),
+            LayerKind::Mpls => add("mpls"),
+            LayerKind::Pppoe => add("pppoes:ppp"),
+            LayerKind::Gre => add("gre"),
+            LayerKind::Erspan => add("erspan"),
+            LayerKind::Vxlan => add("vxlan"),
+            LayerKind::Geneve => add("geneve"),
+        }
+    }
+    if let Some(t) = input.frame.transport {
+        match t.encapsulation {
+            Encapsulation::RoceV2 | Encapsulation::RoceV1 | Encapsulation::Native => add("infiniband"),
+        }
+        if input.roce().is_some_and(|p| p.payload_len > 0) {
+            add("data");
+        }
+    }
+    out
+}
