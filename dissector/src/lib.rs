@@ -7,6 +7,7 @@
 //! | [`wire`] | bytes of the InfiniBand transport: opcodes, headers, PSN, ICRC; `no_std`, no allocation, shared with the kernel program |
 //! | [`frame`] | from the link layer down to where BTH starts; the only place that knows etherparse |
 //! | [`capture`] | files in and out; the only place that knows pcap-file; knows no protocol |
+//! | [`connection`], [`service`] | who talks to whom by what communication management said, and for which protocol |
 //! | [`dissect`] | frame to named fields with byte ranges |
 //! | `filter` | display filter over those fields |
 //! | `flow` | sans-IO analysis: push a packet, read the state; no clock, no file, no thread |
@@ -22,8 +23,12 @@ pub mod wire;
 #[cfg(feature = "std")]
 pub mod capture;
 #[cfg(feature = "std")]
+pub mod connection;
+#[cfg(feature = "std")]
 pub mod dissect;
 #[cfg(feature = "std")]
 pub mod flow;
 #[cfg(feature = "std")]
 pub mod frame;
+#[cfg(feature = "std")]
+pub mod service;

@@ -25,6 +25,7 @@ impl Bits {
     ///
     /// # Panics
     /// When the compiler evaluates it with a width that is no field; never at run time in a `const`.
+    #[expect(clippy::arithmetic_side_effects, reason = "two bytes do not overflow 16 bits")]
     pub const fn within(at: u16, bit: u8, width: u8) -> Self {
         assert!(bit < 8 && width > 0 && width <= 64, "not a field");
         assert!(width as u16 + bit as u16 <= 64, "a field spans more than eight bytes");

@@ -92,14 +92,13 @@ impl Kind {
         match self {
             Self::Req => (140, 92),
             Self::Mra => (10, 222),
-            Self::Rej => (84, 148),
+            Self::Rej | Self::Apr => (84, 148),
             Self::Rep => (36, 196),
             Self::Rtu | Self::Drep => (8, 224),
             Self::Dreq => (12, 220),
             Self::SidrReq => (16, 216),
             Self::SidrRep => (96, 136),
             Self::Lap => (64, 168),
-            Self::Apr => (84, 148),
         }
     }
 }

@@ -287,7 +287,7 @@ pub const fn attribute_name(class: Class, id: u16) -> Option<&'static str> {
 /// Status of a datagram in words (IBTA 13.4.7): bits 2 to 4 say what was wrong with the request.
 pub const fn status_words(status: u16) -> &'static str {
     match status >> 2 & 7 {
-        _ if status & 0x7fff == 0 => "success",
+        _ if status << 1 == 0 => "success",
         _ if status & 1 != 0 => "busy",
         _ if status & 2 != 0 => "redirection required",
         1 => "unsupported base or class version",
