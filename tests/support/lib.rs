@@ -2,7 +2,9 @@
 //! traffic with other addresses.
 
 pub mod netns;
+pub mod play;
 pub mod raw;
+pub mod traffic;
 
 use std::path::PathBuf;
 
