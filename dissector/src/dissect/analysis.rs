@@ -43,6 +43,7 @@ pub fn build(input: &Input<'_, '_>, tree: &mut Tree<'_>) {
             Encapsulation::Native => "InfiniBand",
         },
     );
+    super::ulp::context(input, tree);
     notes(input, tree);
     if let Some(p) = input.roce() {
         tree.derive(&TRUNCATED, matches!(p.stop, Some(Stop::Truncated(_) | Stop::PayloadCut { .. })));

@@ -5,16 +5,20 @@
 //! the declarations of its fields.
 
 pub mod analysis;
+pub mod cm;
 pub mod ipv4;
 pub mod ipv6;
 pub mod link;
+pub mod mad;
 pub mod record;
 pub mod registry;
 pub mod summary;
+pub mod table;
 pub mod transport;
 pub mod tree;
 pub mod tunnel;
 pub mod udp;
+pub mod ulp;
 
 pub use registry::{Base, Field, Type, Wanted};
 pub use tree::{Node, Tree, Value};
@@ -52,6 +56,8 @@ pub struct Input<'i, 'a> {
     pub packet: Option<&'i Result<Packet<'a>, Stop>>,
     /// What the ICRC check said.
     pub icrc: Option<Verdict>,
+    /// What earlier packets say about this one (see [`ulp::Conversations`]).
+    pub context: Option<&'i ulp::Context>,
 }
 
 impl<'i, 'a> Input<'i, 'a> {
@@ -99,10 +105,10 @@ pub fn dissect<'a>(input: &Input<'_, 'a>, tree: &mut Tree<'a>) {
             }
         }
     }
-    if tree.wants_group(transport::GROUP) {
+    if tree.wants_group(transport::GROUP) || ulp::GROUPS.iter().any(|g| tree.wants_group(*g)) {
         transport::build(input, tree);
     }
-    if tree.wants_group(analysis::GROUP) {
+    if tree.wants_group(analysis::GROUP) || tree.wants_group(ulp::GROUP) {
         analysis::build(input, tree);
     }
 }

@@ -189,7 +189,9 @@ pub static GROUPS: &[&[&Field]] = &[
     super::tunnel::FIELDS,    // 5
     super::transport::FIELDS, // 6
     super::analysis::FIELDS,  // 7
-                              // from 8 on: management datagrams and upper protocols
+    super::mad::FIELDS,       // 8
+    super::cm::FIELDS,        // 9
+    super::ulp::FIELDS,       // 13
 ];
 
 /// All fields, in the order in which headers follow each other.

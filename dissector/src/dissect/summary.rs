@@ -50,6 +50,11 @@ pub fn info(input: &Input<'_, '_>, out: &mut String) {
             let _ = write!(out, "[{}]", stop_words(stop, input.frame));
         }
         Some(Ok(p)) => {
+            // what the payload says comes first, the transport's numbers behind it
+            let before = out.len();
+            if super::ulp::info(input, p, out).is_some() && out.len() > before {
+                out.push_str(" | ");
+            }
             roce(p, out);
             if let Some(stop) = &p.stop {
                 let _ = match stop {

@@ -208,7 +208,7 @@ pub fn build<'a>(input: &Input<'_, 'a>, tree: &mut Tree<'a>) {
     match input.packet {
         None => {}
         Some(Err(stop)) => tree.note(start.min(end)..end, || stop_words(stop, frame)),
-        Some(Ok(p)) => transport(frame, p, start, tree),
+        Some(Ok(p)) => transport(input, p, start, tree),
     }
     tree.close();
 }
@@ -260,7 +260,8 @@ fn grh<'a>(frame: &Frame<'a>, o: usize, tree: &mut Tree<'a>) {
     tree.close();
 }
 
-fn transport<'a>(frame: &Frame<'a>, p: &Packet<'a>, start: usize, tree: &mut Tree<'a>) {
+fn transport<'a>(input: &Input<'_, 'a>, p: &Packet<'a>, start: usize, tree: &mut Tree<'a>) {
+    let frame = input.frame;
     bth(p.bth, start, tree);
     let mut o = start + Bth::LEN;
     let data_end = o + p.headers_len;
@@ -281,7 +282,7 @@ fn transport<'a>(frame: &Frame<'a>, p: &Packet<'a>, start: usize, tree: &mut Tre
     if !p.payload.is_empty() {
         if p.op.is_none() {
             tree.add(&VENDOR, o..payload_end, p.payload);
-        } else {
+        } else if !super::ulp::build(input, p, o, tree) {
             payload(p, o, tree);
         }
     }
