@@ -1,0 +1,128 @@
+//! What XDP and TC have in common: a linear piece of packet, its length on the wire, and reading beyond.
+
+use aya_ebpf::EbpfContext;
+use aya_ebpf::helpers::generated::{bpf_skb_load_bytes, bpf_xdp_get_buff_len, bpf_xdp_load_bytes};
+use aya_ebpf::programs::{TcContext, XdpContext};
+use roce_ebpf::abi::counters::NO_VLAN;
+
+/// Furthest byte that a header may start at. The verifier wants a bound; two VLAN tags and four of the longest
+/// IPv6 extension headers stay below.
+const FURTHEST: usize = 0x3fff;
+
+/// A packet at a hook.
+pub trait Ctx {
+    /// First byte of the linear piece.
+    fn data(&self) -> usize;
+    /// Byte after the linear piece.
+    fn data_end(&self) -> usize;
+    /// Bytes on the wire from the link header on.
+    fn wire_len(&self) -> u32;
+    /// Bytes in memory: without a tag that was lifted out.
+    fn buffer_len(&self) -> u32;
+    /// VLAN tag that the network card took out of the packet: TCI, or [`NO_VLAN`].
+    fn lifted_vlan(&self) -> u16;
+    /// Brings more of the packet into the linear piece; `false` if there is no more. Pointers made
+    /// before are void.
+    fn pull(&self, len: u32) -> bool;
+    /// Copies bytes out, linear or not; `false` if the packet does not have them.
+    ///
+    /// # Safety
+    /// `to` must be valid for `len` bytes.
+    unsafe fn load(&self, at: u32, to: *mut u8, len: u32) -> bool;
+
+    /// `N` bytes of the linear piece; the one bounds-checked access.
+    #[inline(always)]
+    fn at<const N: usize>(&self, offset: usize) -> Option<&[u8; N]> {
+        if offset > FURTHEST {
+            return None;
+        }
+        let start = self.data() + offset;
+        if start + N > self.data_end() {
+            return None;
+        }
+        // SAFETY: the N bytes end before data_end; bytes have no alignment.
+        Some(unsafe { &*(start as *const [u8; N]) })
+    }
+}
+
+impl Ctx for XdpContext {
+    #[inline(always)]
+    fn data(&self) -> usize {
+        Self::data(self)
+    }
+
+    #[inline(always)]
+    fn data_end(&self) -> usize {
+        Self::data_end(self)
+    }
+
+    #[inline(always)]
+    fn wire_len(&self) -> u32 {
+        // SAFETY: the context is the one the kernel passed. Counts fragments too
+        unsafe { bpf_xdp_get_buff_len(self.ctx) as u32 }
+    }
+
+    #[inline(always)]
+    fn buffer_len(&self) -> u32 {
+        self.wire_len()
+    }
+
+    #[inline(always)]
+    fn lifted_vlan(&self) -> u16 {
+        // XDP runs before a tag could be lifted, or cannot see that it was
+        NO_VLAN
+    }
+
+    #[inline(always)]
+    fn pull(&self, _len: u32) -> bool {
+        false
+    }
+
+    #[inline(always)]
+    unsafe fn load(&self, at: u32, to: *mut u8, len: u32) -> bool {
+        // SAFETY: the caller vouches for `to`.
+        unsafe { bpf_xdp_load_bytes(self.ctx, at, to.cast(), len) == 0 }
+    }
+}
+
+impl Ctx for TcContext {
+    #[inline(always)]
+    fn data(&self) -> usize {
+        Self::data(self)
+    }
+
+    #[inline(always)]
+    fn data_end(&self) -> usize {
+        Self::data_end(self)
+    }
+
+    #[inline(always)]
+    fn wire_len(&self) -> u32 {
+        // a tag that the device will put in is on the wire as well
+        let tag = if self.lifted_vlan() == NO_VLAN { 0 } else { dissector::wire::outer::VLAN_LEN as u32 };
+        self.len() + tag
+    }
+
+    #[inline(always)]
+    fn buffer_len(&self) -> u32 {
+        self.len()
+    }
+
+    #[inline(always)]
+    fn lifted_vlan(&self) -> u16 {
+        // SAFETY: plain context fields.
+        unsafe { if (*self.skb.skb).vlan_present != 0 { (*self.skb.skb).vlan_tci as u16 } else { NO_VLAN } }
+    }
+
+    #[inline(always)]
+    fn pull(&self, len: u32) -> bool {
+        let len = if len > self.len() { self.len() } else { len };
+        self.pull_data(len).is_ok()
+    }
+
+    #[inline(always)]
+    unsafe fn load(&self, at: u32, to: *mut u8, len: u32) -> bool {
+        // SAFETY: the caller vouches for `to`.
+        unsafe { bpf_skb_load_bytes(self.as_ptr().cast(), at, to.cast(), len) == 0 }
+    }
+}
