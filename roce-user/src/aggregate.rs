@@ -74,7 +74,14 @@ impl Metric {
     pub const fn is_trouble(self) -> bool {
         matches!(
             self,
-            Self::Ce | Self::Cnps | Self::Naks | Self::RnrNaks | Self::Repeats | Self::Missing | Self::Reordered | Self::IcrcBad
+            Self::Ce
+                | Self::Cnps
+                | Self::Naks
+                | Self::RnrNaks
+                | Self::Repeats
+                | Self::Missing
+                | Self::Reordered
+                | Self::IcrcBad
         )
     }
 }

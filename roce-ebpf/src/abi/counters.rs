@@ -86,7 +86,7 @@ pub struct Flow {
     /// Messages completed: request and READ response packets that end one, repeats not counted.
     pub messages: u64,
 }
-layout!(Flow, 776, 8);
+layout!(Flow, 904, 8);
 
 /// Everything that one CPU saw in one direction.
 #[repr(C)]

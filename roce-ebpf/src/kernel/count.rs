@@ -223,11 +223,7 @@ fn sequence<C: Ctx>(ctx: &C, flow: &mut Flow, p: &mut Parsed) -> bool {
 #[inline(always)]
 fn read<C: Ctx>(ctx: &C, flow: &Flow, p: &Parsed) -> Rule {
     let len = p.dma_len(ctx).unwrap_or(0);
-    if flow.mtu == 0 {
-        Rule::TakesUpTo(len.div_ceil(MIN_MTU))
-    } else {
-        Rule::Takes(len.div_ceil(u32::from(flow.mtu)))
-    }
+    if flow.mtu == 0 { Rule::TakesUpTo(len.div_ceil(MIN_MTU)) } else { Rule::Takes(len.div_ceil(u32::from(flow.mtu))) }
 }
 
 /// A First or Middle packet is full: its payload is the path MTU.

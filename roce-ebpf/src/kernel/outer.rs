@@ -2,9 +2,8 @@
 
 use dissector::wire::bytes::{be16, u8_at};
 use dissector::wire::outer::{
-    self, ETH_LEN, ETHERTYPE_IPV4, ETHERTYPE_IPV6, IPPROTO_DSTOPTS, IPPROTO_FRAGMENT, IPPROTO_HOPOPTS,
-    IPPROTO_ROUTING, IPPROTO_UDP, IPV4_FRAGMENT_MASK, IPV4_LEN, IPV6_LEN, MAX_IPV6_EXTENSIONS, MAX_VLAN_TAGS,
-    UDP_LEN, VLAN_LEN,
+    self, ETH_LEN, ETHERTYPE_IPV4, ETHERTYPE_IPV6, IPPROTO_DSTOPTS, IPPROTO_FRAGMENT, IPPROTO_HOPOPTS, IPPROTO_ROUTING,
+    IPPROTO_UDP, IPV4_FRAGMENT_MASK, IPV4_LEN, IPV6_LEN, MAX_IPV6_EXTENSIONS, MAX_VLAN_TAGS, UDP_LEN, VLAN_LEN,
 };
 use dissector::wire::{Bth, ETHERTYPE_ROCE_V1, Grh};
 use roce_ebpf::abi::counters::NO_VLAN;
@@ -142,15 +141,7 @@ fn v1<C: Ctx>(ctx: &C, net: usize, vlan: u16) -> Outer {
         return Outer::Other;
     }
     let declared = grh.pay_len() as u32;
-    Outer::Roce(At {
-        net,
-        bth: net + Grh::LEN,
-        declared,
-        kind: Net::Grh,
-        src_port: 0,
-        tos: grh.traffic_class(),
-        vlan,
-    })
+    Outer::Roce(At { net, bth: net + Grh::LEN, declared, kind: Net::Grh, src_port: 0, tos: grh.traffic_class(), vlan })
 }
 
 const _: () = assert!(Bth::LEN == 12);

@@ -3,8 +3,8 @@
 use aya_ebpf::helpers::generated::{bpf_get_smp_processor_id, bpf_ktime_get_ns};
 use aya_ebpf::macros::map;
 use aya_ebpf::maps::PerCpuArray;
-use roce_ebpf::abi::event::{self, EventHead, LongEvent, ShortEvent, kind};
 use roce_ebpf::abi::Totals;
+use roce_ebpf::abi::event::{self, EventHead, LongEvent, ShortEvent, kind};
 
 use super::ctx::Ctx;
 use super::roce::Parsed;

@@ -1,0 +1,166 @@
+//! The kernel object: its load-time constants and map sizes, and its programs verified.
+
+use aya::programs::{SchedClassifier, Xdp};
+use aya::{Ebpf, EbpfLoader};
+use dissector::wire::ROCE_UDP_PORT;
+use roce_ebpf::abi::{event, global};
+
+use crate::error::{Error, check_kernel, missing_capabilities};
+
+#[cfg(kernel_object)]
+static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/roce"));
+#[cfg(not(kernel_object))]
+static OBJECT: &[u8] = &[];
+
+/// What the program is loaded with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// UDP destination port of RoCEv2.
+    pub port: u16,
+    /// Flows (times the CPUs that see each) that fit, for IPv4 and for IPv6 each.
+    pub max_flows: u32,
+    /// Kinds of events to report, bits of [`event::kind`].
+    pub events: u32,
+    /// Report every n-th packet of a CPU; 0 none, 1 all.
+    pub sample_every: u32,
+    /// Bytes of each reported packet, up to [`event::LONG`].
+    pub snaplen: u32,
+    /// Bytes of the event ring; rounded up to a power of two.
+    pub ring_bytes: u32,
+    /// Whether fault rules are looked at.
+    pub faults: bool,
+}
+
+/// Events that a person wants to see: all kinds but samples and CE marks.
+pub const NOTABLE: u32 = event::kind::NAK
+    | event::kind::RNR
+    | event::kind::CNP
+    | event::kind::GAP
+    | event::kind::REPEAT
+    | event::kind::LATE
+    | event::kind::MAD;
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            port: ROCE_UDP_PORT,
+            max_flows: 65_536,
+            events: 0,
+            sample_every: 0,
+            // a constant of 128
+            snaplen: event::SHORT as u32,
+            ring_bytes: 1 << 20,
+            faults: false,
+        }
+    }
+}
+
+/// Whether this build has a kernel object.
+pub const fn has_object() -> bool {
+    !OBJECT.is_empty()
+}
+
+/// Loads the object and creates its maps; programs are verified when they are asked for.
+pub fn load(options: &Options) -> Result<Ebpf, Error> {
+    load_object(OBJECT, options)
+}
+
+fn load_object(object: &[u8], options: &Options) -> Result<Ebpf, Error> {
+    if object.is_empty() {
+        return Err(Error::NoObject);
+    }
+    check_kernel(&release())?;
+    let missing = missing_capabilities();
+    if !missing.is_empty() {
+        return Err(Error::NoPrivilege { what: "load a program into the kernel", missing });
+    }
+    let faults = u8::from(options.faults);
+    // every object of this layout has this symbol, and no other has
+    let abi = 1u32;
+    let log_level = aya_log_level();
+    let mut loader = EbpfLoader::new();
+    loader
+        .override_global(global::ABI, &abi, true)
+        .override_global(global::PORT, &options.port, true)
+        .override_global(global::EVENTS, &options.events, true)
+        .override_global(global::SAMPLE_EVERY, &options.sample_every, true)
+        .override_global(global::SNAPLEN, &options.snaplen, true)
+        .override_global(global::FAULTS, &faults, true)
+        .override_global("AYA_LOG_LEVEL", &log_level, false)
+        .map_max_entries(global::FLOWS_V4, options.max_flows.max(1))
+        .map_max_entries(global::FLOWS_V6, options.max_flows.max(1))
+        .map_max_entries(global::EVENT_RING, options.ring_bytes.max(4096));
+    loader.load(object).map_err(Error::of_load)
+}
+
+/// The level of `log`, as the kernel side numbers it.
+fn aya_log_level() -> u8 {
+    match log::max_level() {
+        log::LevelFilter::Off => 0,
+        log::LevelFilter::Error => 1,
+        log::LevelFilter::Warn => 2,
+        log::LevelFilter::Info => 3,
+        log::LevelFilter::Debug => 4,
+        log::LevelFilter::Trace => 5,
+    }
+}
+
+/// An XDP program of the object, verified.
+pub fn xdp<'a>(ebpf: &'a mut Ebpf, name: &str) -> Result<&'a mut Xdp, Error> {
+    let program: &mut Xdp = program(ebpf, name)?;
+    if program.fd().is_err() {
+        program.load().map_err(|e| Error::of_program(name, e))?;
+    }
+    Ok(program)
+}
+
+/// A TC program of the object, verified.
+pub fn classifier<'a>(ebpf: &'a mut Ebpf, name: &str) -> Result<&'a mut SchedClassifier, Error> {
+    let program: &mut SchedClassifier = program(ebpf, name)?;
+    if program.fd().is_err() {
+        program.load().map_err(|e| Error::of_program(name, e))?;
+    }
+    Ok(program)
+}
+
+fn program<'a, P>(ebpf: &'a mut Ebpf, name: &str) -> Result<&'a mut P, Error>
+where
+    &'a mut P: TryFrom<&'a mut aya::programs::Program>,
+{
+    ebpf.program_mut(name)
+        .and_then(|p| p.try_into().ok())
+        .ok_or_else(|| Error::Object(format!("it has no program {name} of the right kind")))
+}
+
+/// `uname -r`.
+pub fn release() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/osrelease").map(|s| s.trim().to_owned()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_build_without_object_says_so() {
+        let said = load_object(&[], &Options::default()).unwrap_err().to_string();
+        assert!(said.contains("without its kernel object") && said.contains("cargo xtask setup"), "{said}");
+    }
+}
+
+#[cfg(all(test, kernel_object))]
+mod quick {
+    use super::*;
+    #[test]
+    fn verifies() {
+        let mut e = load(&Options { max_flows: 100, events: !0, ..Options::default() }).unwrap();
+        for (n, l) in [("roce_xdp", 0), ("roce_tc_out", 1), ("roce_tc_in", 1)] {
+            let i = if l == 0 {
+                xdp(&mut e, n).unwrap().info().unwrap()
+            } else {
+                classifier(&mut e, n).unwrap().info().unwrap()
+            };
+            println!("{n}: {:?} insns verified, {} jited", i.verified_instruction_count(), i.size_jitted());
+        }
+    }
+}
