@@ -22,6 +22,8 @@ pub mod wire;
 
 #[cfg(feature = "std")]
 pub mod capture;
+#[cfg(feature = "cli")]
+pub mod cli;
 #[cfg(feature = "std")]
 pub mod connection;
 #[cfg(feature = "std")]

@@ -1,0 +1,4 @@
+//! The program: one file a subcommand.
+
+pub mod analyse;
+pub mod flows;

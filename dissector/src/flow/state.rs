@@ -1,0 +1,538 @@
+//! What is kept of one directed flow. Fixed in size but for small bounded lists, 2 KiB at the most.
+
+use super::event::{Event, Events, Happened};
+use super::histogram::Histogram;
+use super::key::Key;
+use super::reads::Reads;
+use super::recent::Recent;
+use super::row::{Ecn, Endpoint, FlowRow, IcrcCounts, Naks, OpcodeCounts};
+use super::sequence::Sequence;
+use crate::capture::Timestamp;
+use crate::wire::{Psn, Transport};
+
+/// Why a sender sent again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Cause {
+    /// The responder named a missing PSN.
+    SequenceNak,
+    /// The responder had no receive buffer.
+    RnrNak,
+    /// Nothing came back in time, as far as the capture shows.
+    Timeout,
+    /// The answers are not in the capture.
+    Unknown,
+}
+
+impl Cause {
+    /// In words.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::SequenceNak => "sequence NAK",
+            Self::RnrNak => "RNR NAK",
+            Self::Timeout => "time-out",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// How two directions were found to belong together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PairedBy {
+    /// The connection manager's messages say so.
+    Cm,
+    /// The source QP of datagrams.
+    SourceQp,
+    /// Responses with PSNs that were just requested, and no other candidate.
+    Psn,
+    /// The only unjoined flow in each direction between these addresses.
+    Elimination,
+}
+
+impl PairedBy {
+    /// As `flows --json` has it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Cm => "cm",
+            Self::SourceQp => "source-qp",
+            Self::Psn => "psn",
+            Self::Elimination => "elimination",
+        }
+    }
+}
+
+/// A NAK or RNR NAK that the sender has not reacted to yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Alarm {
+    /// Which.
+    pub cause: Cause,
+    /// PSN that it names.
+    pub psn: Psn,
+    /// When.
+    pub at: Timestamp,
+    /// Its packet.
+    pub packet: u64,
+}
+
+/// Attempts to get one PSN across.
+#[derive(Clone, Debug, Default)]
+pub struct Attempts {
+    /// Which PSN.
+    pub psn: Psn,
+    /// How often it was sent.
+    pub times: u32,
+    /// When, the first eight.
+    pub at: Vec<Timestamp>,
+    /// Packets, the first eight.
+    pub packets: Vec<u64>,
+    /// RNR NAKs for it.
+    pub rnr: u32,
+    /// When it was sent last.
+    pub last: Timestamp,
+}
+
+/// A message under way.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Message {
+    /// A First was seen, its Last not yet.
+    pub open: bool,
+    /// Packet of the First.
+    pub packet: u64,
+    /// Bytes that its RETH announces; 0 for SEND.
+    pub want: u32,
+    /// Bytes that have come.
+    pub got: u64,
+    /// Latest packet of it.
+    pub latest: u64,
+    /// PSN of that.
+    pub psn: Psn,
+}
+
+/// A request that a NAK may refuse: what its RETH or AtomicETH says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// PSN of the packet that carried it.
+    pub psn: Psn,
+    /// Packet.
+    pub packet: u64,
+    /// Virtual address.
+    pub va: u64,
+    /// Key.
+    pub r_key: u32,
+    /// Bytes.
+    pub len: u32,
+    /// Opcode byte.
+    pub opcode: u8,
+}
+
+const TARGETS: usize = 4;
+
+/// Everything about a flow's troubles, made when the first one comes.
+#[derive(Clone, Debug, Default)]
+pub struct Trouble {
+    /// Evidence.
+    pub events: Events,
+    /// Attempts for the PSN that is stuck.
+    pub attempts: Attempts,
+    /// The longest series of attempts that ended well or was overtaken.
+    pub worst: Attempts,
+    /// Nanoseconds from the first sending to the acknowledge of packets that were sent again.
+    pub repair: Histogram,
+    /// Request refused by the first NAK other than a sequence error.
+    pub refused: Option<Target>,
+}
+
+/// One directed flow.
+#[derive(Clone, Debug)]
+pub struct Flow {
+    /// Identity within the report, from 0.
+    pub id: u32,
+    /// Key.
+    pub key: Key,
+    /// Source, as printed.
+    pub src: Endpoint,
+    /// Destination, as printed.
+    pub dst: Endpoint,
+    /// Service; the first that is not CNP.
+    pub transport: Transport,
+    /// The other direction.
+    pub pair: Option<u32>,
+    /// How it was found.
+    pub paired_by: Option<PairedBy>,
+    /// Answers that fitted the pairing, and that did not.
+    pub pair_fits: (u32, u32),
+    /// Source QP.
+    pub src_qp: Option<u32>,
+    /// Another flow with the same key came before (the QP number was used again).
+    pub reuse_of: Option<u32>,
+
+    /// Packets.
+    pub packets: u64,
+    /// Bytes.
+    pub bytes: u64,
+    /// Bytes of payload of requests and responses, repeats left out.
+    pub goodput: u64,
+    /// First packet.
+    pub first: Timestamp,
+    /// Its number.
+    pub first_packet: u64,
+    /// Latest packet.
+    pub last: Timestamp,
+    /// Its number.
+    pub last_packet: u64,
+    /// Time and number of the latest request.
+    pub last_request: (Timestamp, u64),
+    /// Of the latest response.
+    pub last_response: (Timestamp, u64),
+    /// By the low five bits of opcodes of `transport`.
+    pub opcodes: [u64; 32],
+    /// Opcodes of other services on the same QP: CNP, mostly.
+    pub others: Vec<(u8, u64)>,
+    /// Messages completed.
+    pub messages: u64,
+    /// Requests.
+    pub requests: u64,
+    /// Data-bearing responses.
+    pub responses: u64,
+    /// ACKs.
+    pub acks: u64,
+    /// Requests with AckReq.
+    pub ack_reqs: u64,
+    /// NAKs.
+    pub naks: Naks,
+    /// RNR NAKs.
+    pub rnr_naks: u64,
+    /// Of these, with timer code 0.
+    pub rnr_zero: u64,
+    /// CNPs.
+    pub cnps: u64,
+    /// First CNP and latest.
+    pub cnp_times: (Timestamp, Timestamp),
+    /// Shortest time between two CNPs, nanoseconds.
+    pub cnp_spacing: Option<u64>,
+    /// ECN codepoints, as numbered on the wire.
+    pub ecn: [u64; 4],
+    /// ICRC verdicts.
+    pub icrc: IcrcCounts,
+    /// Cut packets.
+    pub truncated: u64,
+
+    /// PSN space of the sender.
+    pub req: Sequence,
+    /// PSN space of the peer, as far as data-bearing responses show it.
+    pub rsp: Sequence,
+    /// Sent again.
+    pub retransmitted: u64,
+    /// By cause: sequence NAK, RNR NAK, time-out, unknown.
+    pub causes: [u64; 4],
+    /// Times that the sender went back, by the same causes.
+    pub rewinds: [u64; 4],
+    /// READ requests that continue an interrupted READ at a later PSN.
+    pub read_restarts: u64,
+    /// Sent again although acknowledged.
+    pub again_acked: u64,
+    /// Copies.
+    pub duplicates: u64,
+    /// Late first arrivals.
+    pub reordered: u64,
+    /// Acknowledged PSNs beyond everything that the capture has.
+    pub acked_unseen: u64,
+
+    /// Highest PSN of this sender that was acknowledged.
+    pub acked: Option<Psn>,
+    /// NAK or RNR NAK to react to.
+    pub alarm: Option<Alarm>,
+    /// PSN named by a sequence NAK and not sent again yet, and later ones that were since.
+    pub owed: Option<(Psn, u64)>,
+    /// Repeats later than the owed PSN.
+    pub past_owed: u64,
+    /// One after the latest request.
+    pub cursor: Psn,
+    /// The latest request was a repeat, for this cause.
+    pub rewinding: Option<Cause>,
+    /// Message under way.
+    pub message: Message,
+    /// The latest response left a READ response unfinished.
+    pub responding: bool,
+    /// Late requests that repaired a loss before the capture point, rather than overtaken ones.
+    pub late_repairs: u64,
+    /// Latest MSN in an AETH.
+    pub msn: Option<u32>,
+
+    /// Largest First or Middle payload that is a path MTU, bytes; 0 while unknown.
+    pub mtu: u32,
+    /// Path MTU that CM agreed upon.
+    pub cm_mtu: u32,
+    /// Most READs and atomics in flight, and the packet that made it so.
+    pub read_depth: (u32, u64),
+
+    /// DSCPs of requests and data (bit set).
+    pub dscp_data: u64,
+    /// Of ACKs.
+    pub dscp_ack: u64,
+    /// Of CNPs.
+    pub dscp_cnp: u64,
+    /// DSCP of the latest packet.
+    pub dscp: Option<u8>,
+    /// VLAN of the latest packet.
+    pub vlan: Option<u16>,
+    /// PCPs seen (bit set).
+    pub pcps: u8,
+    /// UDP source port of the latest packet.
+    pub port: Option<u16>,
+    /// How often it changed.
+    pub port_changes: u64,
+    /// TTLs of packets other than CNPs: lowest and highest.
+    pub ttl: (u8, u8),
+    /// Of CNPs.
+    pub cnp_ttl: Option<u8>,
+    /// Source MAC of packets other than CNPs.
+    pub mac: Option<[u8; 6]>,
+    /// Of CNPs.
+    pub cnp_mac: Option<[u8; 6]>,
+    /// P_Key of the first packet.
+    pub p_key: u16,
+    /// MigReq values: bit 0 clear seen, bit 1 set seen.
+    pub mig_req: u8,
+    /// Latest IPv4 identification, and whether it ever changed.
+    pub ip_id: (u16, bool),
+
+    /// Latest packets by PSN.
+    pub recent: Option<Box<Recent>>,
+    /// READs and the like.
+    pub reads: Reads,
+    /// Requests that name remote memory.
+    pub targets: Option<Box<Targets>>,
+    /// Request to its acknowledge.
+    pub rtt: Option<Box<Histogram>>,
+    /// READ or atomic request to its last response.
+    pub read_latency: Option<Box<Histogram>>,
+    /// Troubles.
+    pub trouble: Option<Box<Trouble>>,
+}
+
+impl Flow {
+    /// A new flow.
+    pub fn new(id: u32, key: Key, src: Endpoint, dst: Endpoint, at: Timestamp, packet: u64) -> Self {
+        Self {
+            id,
+            key,
+            src,
+            dst,
+            transport: Transport::Cnp,
+            pair: None,
+            paired_by: None,
+            pair_fits: (0, 0),
+            src_qp: key.src_qp,
+            reuse_of: None,
+            packets: 0,
+            bytes: 0,
+            goodput: 0,
+            first: at,
+            first_packet: packet,
+            last: at,
+            last_packet: packet,
+            last_request: (Timestamp(0), 0),
+            last_response: (Timestamp(0), 0),
+            opcodes: [0; 32],
+            others: Vec::new(),
+            messages: 0,
+            requests: 0,
+            responses: 0,
+            acks: 0,
+            ack_reqs: 0,
+            naks: Naks::default(),
+            rnr_naks: 0,
+            rnr_zero: 0,
+            cnps: 0,
+            cnp_times: (at, at),
+            cnp_spacing: None,
+            ecn: [0; 4],
+            icrc: IcrcCounts::default(),
+            truncated: 0,
+            req: Sequence::default(),
+            rsp: Sequence::default(),
+            retransmitted: 0,
+            causes: [0; 4],
+            rewinds: [0; 4],
+            read_restarts: 0,
+            again_acked: 0,
+            duplicates: 0,
+            reordered: 0,
+            acked_unseen: 0,
+            acked: None,
+            alarm: None,
+            owed: None,
+            past_owed: 0,
+            cursor: Psn::default(),
+            rewinding: None,
+            message: Message::default(),
+            responding: false,
+            late_repairs: 0,
+            msn: None,
+            mtu: 0,
+            cm_mtu: 0,
+            read_depth: (0, 0),
+            dscp_data: 0,
+            dscp_ack: 0,
+            dscp_cnp: 0,
+            dscp: None,
+            vlan: None,
+            pcps: 0,
+            port: None,
+            port_changes: 0,
+            ttl: (u8::MAX, 0),
+            cnp_ttl: None,
+            mac: None,
+            cnp_mac: None,
+            p_key: 0,
+            mig_req: 0,
+            ip_id: (0, false),
+            recent: None,
+            reads: Reads::default(),
+            targets: None,
+            rtt: None,
+            read_latency: None,
+            trouble: None,
+        }
+    }
+
+    /// Counts an opcode.
+    pub fn count_opcode(&mut self, opcode: u8) {
+        let t = Transport::of(opcode);
+        if self.transport == Transport::Cnp && t != Transport::Cnp {
+            self.transport = t;
+        }
+        if t == self.transport
+            && t != Transport::Cnp
+            && let Some(n) = self.opcodes.get_mut(usize::from(opcode & 0x1f))
+        {
+            *n += 1;
+            return;
+        }
+        match self.others.iter_mut().find(|(o, _)| *o == opcode) {
+            Some((_, n)) => *n += 1,
+            None => self.others.push((opcode, 1)),
+        }
+    }
+
+    /// Packets of one opcode.
+    pub fn of_opcode(&self, opcode: u8) -> u64 {
+        let direct = if Transport::of(opcode) == self.transport {
+            self.opcodes.get(usize::from(opcode & 0x1f)).copied().unwrap_or(0)
+        } else {
+            0
+        };
+        direct + self.others.iter().find(|(o, _)| *o == opcode).map_or(0, |(_, n)| *n)
+    }
+
+    /// Its service keeps PSNs in order.
+    pub const fn ordered(&self) -> bool {
+        matches!(self.transport, Transport::Rc | Transport::Xrc | Transport::Uc)
+    }
+
+    /// Its service acknowledges.
+    pub const fn reliable(&self) -> bool {
+        matches!(self.transport, Transport::Rc | Transport::Xrc)
+    }
+
+    /// Notes a trouble.
+    pub fn note(&mut self, event: Event) {
+        self.trouble.get_or_insert_default().events.add(event);
+    }
+
+    /// Path MTU by all that is known of this direction.
+    pub const fn path_mtu(&self) -> u32 {
+        if self.mtu != 0 { self.mtu } else { self.cm_mtu }
+    }
+
+    /// How sure the joined flow is the other half, 0 to 1: by what says so, and by how many answers fitted.
+    pub fn pair_confidence(&self) -> Option<f64> {
+        let (yes, no) = self.pair_fits;
+        Some(match self.paired_by? {
+            PairedBy::Cm | PairedBy::SourceQp => 1.0,
+            PairedBy::Psn => (f64::from(yes) + 3.0) / (f64::from(yes) + f64::from(no) + 4.0),
+            PairedBy::Elimination => 0.5,
+        })
+    }
+
+    /// Events of its troubles.
+    pub fn events(&self) -> Option<&Events> {
+        self.trouble.as_ref().map(|t| &t.events)
+    }
+
+    /// Packets of these kinds of trouble.
+    pub fn evidence(&self, kinds: &[Happened]) -> Vec<u64> {
+        self.events().map(|e| e.packets(kinds)).unwrap_or_default()
+    }
+
+    /// Missing PSNs of both spaces.
+    pub const fn missing(&self) -> u64 {
+        self.req.missing + self.rsp.missing
+    }
+
+    /// The row that all views share.
+    pub fn row(&self) -> FlowRow {
+        let base = (self.transport as u8) << 5;
+        let own = (0u8..32).zip(self.opcodes).map(|(low, n)| (base | low, n));
+        let opcodes: OpcodeCounts = own.chain(self.others.iter().copied()).collect();
+        let [not_ect, ect1, ect0, ce] = self.ecn;
+        FlowRow {
+            id: self.id,
+            src: self.src,
+            dst: self.dst,
+            dest_qp: self.key.dest_qp,
+            src_qp: self.src_qp,
+            pair: self.pair,
+            transport: self.transport.name(),
+            ip_version: match self.key.addresses.family() {
+                super::key::Family::V4 => Some(4),
+                super::key::Family::Lid => None,
+                _ => Some(6),
+            },
+            vlan: self.vlan,
+            dscp: self.dscp,
+            udp_srcport: self.port,
+            packets: self.packets,
+            bytes: self.bytes,
+            first: self.first.seconds(),
+            last: self.last.seconds(),
+            messages: self.messages,
+            opcodes,
+            requests: self.requests,
+            responses: self.responses,
+            acks: self.acks,
+            naks: self.naks,
+            rnr_naks: self.rnr_naks,
+            cnps: self.cnps,
+            ecn: Ecn { not_ect, ect0, ect1, ce },
+            retransmitted: self.retransmitted,
+            missing: self.missing(),
+            reordered: self.reordered,
+            duplicates: self.duplicates,
+            icrc: self.icrc,
+            truncated: self.truncated,
+        }
+    }
+}
+
+/// The latest requests that name remote memory, so that a NAK can be traced to one of them.
+#[derive(Clone, Debug, Default)]
+pub struct Targets {
+    ring: [Option<Target>; TARGETS],
+    next: usize,
+}
+
+impl Targets {
+    /// Notes one.
+    pub fn add(&mut self, t: Target) {
+        if let Some(slot) = self.ring.get_mut(self.next % TARGETS) {
+            *slot = Some(t);
+        }
+        self.next = (self.next + 1) % TARGETS;
+    }
+
+    /// The one that starts nearest at or before this PSN.
+    pub fn refused_by(&self, psn: Psn) -> Option<Target> {
+        self.ring.iter().flatten().filter(|t| psn.distance(t.psn) >= 0).min_by_key(|t| psn.distance(t.psn)).copied()
+    }
+}

@@ -1,0 +1,148 @@
+//! The analysis against captures of a kernel that somebody else wrote: for every row of
+//! `captures/INDEX.md`, whose numbers were found by another program, the same numbers come out here.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use dissector::cli::analyse;
+use dissector::wire::opcode::{Header, Op, ROWS};
+use dissector::wire::{Kind, Position, ROCE_UDP_PORT, Role};
+use libtest_mimic::{Arguments, Failed, Trial};
+
+/// One row of the index.
+struct Row {
+    file: String,
+    packets: u64,
+    roce: u64,
+    dest_qps: u64,
+    opcodes: BTreeMap<String, u64>,
+    notable: String,
+}
+
+fn captures() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("captures")
+}
+
+fn rows() -> Vec<Row> {
+    let text = std::fs::read_to_string(captures().join("INDEX.md")).expect("captures/INDEX.md is there");
+    text.lines()
+        .filter_map(|l| l.strip_prefix("| "))
+        .map(|l| l.trim_end_matches('|').split(" | ").map(str::trim).collect::<Vec<_>>())
+        .filter(|c| c.first().is_some_and(|f| f.ends_with(".pcap")))
+        .map(|c| Row {
+            file: c[0].to_owned(),
+            packets: c[2].parse().expect("a number of packets"),
+            roce: c[3].parse().expect("a number of RoCE packets"),
+            dest_qps: c[4].parse().expect("a number of QPs"),
+            opcodes: c[5]
+                .split_whitespace()
+                .map(|o| o.rsplit_once(':').expect("NAME:COUNT"))
+                .map(|(n, v)| (n.to_owned(), v.parse().expect("a count")))
+                .collect(),
+            notable: c.get(6).copied().unwrap_or("").to_owned(),
+        })
+        .collect()
+}
+
+impl Row {
+    /// The number behind a phrase such as `RNR NAK x`, 0 without it.
+    fn number(&self, phrase: &str) -> u64 {
+        let Some(at) = self.notable.find(phrase) else { return 0 };
+        let digits: String =
+            self.notable[at + phrase.len()..].trim_start().chars().take_while(char::is_ascii_digit).collect();
+        digits.parse().unwrap_or(0)
+    }
+}
+
+/// The index's spelling of an opcode.
+fn spelled(op: &Op) -> String {
+    let kind = match op.kind {
+        Kind::Send => "SEND",
+        Kind::Write => "WRITE",
+        Kind::ReadRequest => return format!("{}_READ_REQUEST", op.transport.name()),
+        Kind::ReadResponse => "READ_RESP",
+        Kind::Ack => return format!("{}_ACK", op.transport.name()),
+        Kind::AtomicAck => return format!("{}_ATOMIC_ACK", op.transport.name()),
+        Kind::Atomic if op.name.contains("CmpSwap") => return format!("{}_CMP_SWAP", op.transport.name()),
+        Kind::Atomic => return format!("{}_FETCH_ADD", op.transport.name()),
+        Kind::Flush => return format!("{}_FLUSH", op.transport.name()),
+        Kind::AtomicWrite => return format!("{}_ATOMIC_WRITE", op.transport.name()),
+        Kind::Resync => "RESYNC",
+        Kind::Cnp => return "CNP".to_owned(),
+    };
+    let position = match op.position {
+        Position::First => "FIRST",
+        Position::Middle => "MIDDLE",
+        Position::Last => "LAST",
+        Position::Only => "ONLY",
+    };
+    let tail = if op.has(Header::ImmDt) {
+        "_IMM"
+    } else if op.has(Header::Ieth) {
+        "_INV"
+    } else {
+        ""
+    };
+    format!("{}_{kind}_{position}{tail}", op.transport.name())
+}
+
+fn same<T: PartialEq + std::fmt::Debug>(what: &str, got: T, want: T, wrong: &mut Vec<String>) {
+    if got != want {
+        wrong.push(format!("{what}: got {got:?}, the index says {want:?}"));
+    }
+}
+
+fn compare(row: &Row) -> Result<(), Failed> {
+    let read = analyse::read(&captures().join(&row.file), true, ROCE_UDP_PORT, &mut ())?;
+    if let Some(e) = read.error {
+        return Err(e.to_string().into());
+    }
+    let a = &read.analyzer;
+    let flows = a.rows();
+    let sum = |f: fn(&dissector::flow::row::FlowRow) -> u64| flows.iter().map(f).sum::<u64>();
+    let wrong = &mut Vec::new();
+    same("packets", a.totals().packets, row.packets, wrong);
+    same("RoCE packets", a.totals().roce_packets, row.roce, wrong);
+    same("sum over flows and overflow", sum(|f| f.packets) + a.totals().overflow_packets, row.roce, wrong);
+    let mut opcodes = BTreeMap::new();
+    for (o, n) in flows.iter().flat_map(|f| f.opcodes.iter()) {
+        let op = ROWS.iter().find(|r| r.byte == o).expect("the captures have no reserved opcodes");
+        *opcodes.entry(spelled(op)).or_insert(0) += n;
+    }
+    same("opcodes", opcodes, row.opcodes.clone(), wrong);
+    let mut qps: Vec<_> =
+        flows.iter().filter(|f| f.packets > f.icrc.bad || f.icrc.bad == 0).map(|f| (f.src, f.dest_qp)).collect();
+    qps.sort_unstable();
+    qps.dedup();
+    same("destination QPs", qps.len() as u64, row.dest_qps, wrong);
+    let again = |role| {
+        a.flows()
+            .filter(|f| if role == Role::Request { f.requests > 0 } else { f.responses > 0 && f.requests == 0 })
+            .map(|f| f.retransmitted + f.duplicates)
+            .sum::<u64>()
+    };
+    same("requests seen again", again(Role::Request), row.number("request PSNs seen again: "), wrong);
+    same("responses seen again", again(Role::Response), row.number("response PSNs seen again: "), wrong);
+    same("sequence NAKs", sum(|f| f.naks.psn_sequence_error), row.number("PSN sequence error x"), wrong);
+    same("invalid request NAKs", sum(|f| f.naks.invalid_request), row.number("invalid request x"), wrong);
+    same("remote access NAKs", sum(|f| f.naks.remote_access_error), row.number("remote access error x"), wrong);
+    same("RNR NAKs", sum(|f| f.rnr_naks), row.number("RNR NAK x"), wrong);
+    same("CE", sum(|f| f.ecn.ce), row.number("ECN CE: "), wrong);
+    same("ECT", sum(|f| f.ecn.ect0 + f.ecn.ect1), row.number("ECT: "), wrong);
+    // right by nobody's rule but rxe's
+    let flushes = row.number("FLUSH with rxe's own ICRC (headers counted twice, not the standard's): ");
+    same("wrong ICRCs", sum(|f| f.icrc.bad), row.number("ICRC wrong: ") + flushes, wrong);
+    // what never arrived where it was recorded: lost before the recorder, by the names of the scenarios
+    let lost = ["loss_net_send.pcap", "loss_uc_send.pcap", "corrupt_a_send.pcap"].contains(&row.file.as_str());
+    if !lost {
+        same("missing", sum(|f| f.missing), 0, wrong);
+    }
+    if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n").into()) }
+}
+
+fn main() {
+    let arguments = Arguments::from_args();
+    let trials =
+        rows().into_iter().map(|row| Trial::test(format!("numbers of {}", row.file), move || compare(&row))).collect();
+    libtest_mimic::run(&arguments, trials).exit();
+}
