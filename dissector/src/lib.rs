@@ -22,8 +22,6 @@ pub mod wire;
 
 #[cfg(feature = "std")]
 pub mod capture;
-#[cfg(feature = "cli")]
-pub mod cli;
 #[cfg(feature = "std")]
 pub mod connection;
 #[cfg(feature = "std")]
@@ -34,3 +32,10 @@ pub mod flow;
 pub mod frame;
 #[cfg(feature = "std")]
 pub mod service;
+
+#[cfg(feature = "cli")]
+pub mod cli;
+#[cfg(feature = "cli")]
+pub mod filter;
+#[cfg(feature = "cli")]
+pub mod output;

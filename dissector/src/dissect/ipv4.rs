@@ -84,11 +84,11 @@ crate::fields! {
     CHECKSUM "ip.checksum" "Header Checksum" U16 Hex {} "Checksum of the header.";
     CHECKSUM_STATUS "ip.checksum.status" "Header checksum status" U8 Dec { names: Some(status_name) } "Always 2, unverified, as tshark's default is.";
     SRC "ip.src" "Source Address" Ipv4 Dec {} "Source address.";
-    ADDR "ip.addr" "Source or Destination Address" Ipv4 Dec {} "Source or destination address.";
-    SRC_HOST "ip.src_host" "Source Host" Str Dec {} "Source address; names are not resolved.";
-    HOST "ip.host" "Source or Destination Host" Str Dec {} "Source or destination address; names are not resolved.";
+    ADDR "ip.addr" "Source or Destination Address" Ipv4 Dec { hidden: true } "Source or destination address.";
+    SRC_HOST "ip.src_host" "Source Host" Str Dec { hidden: true } "Source address; names are not resolved.";
+    HOST "ip.host" "Source or Destination Host" Str Dec { hidden: true } "Source or destination address; names are not resolved.";
     DST "ip.dst" "Destination Address" Ipv4 Dec {} "Destination address.";
-    DST_HOST "ip.dst_host" "Destination Host" Str Dec {} "Destination address; names are not resolved.";
+    DST_HOST "ip.dst_host" "Destination Host" Str Dec { hidden: true } "Destination address; names are not resolved.";
     OPTIONS "ip.options" "Options" Bytes Dec {} "Options; the ICRC of such packets is not checked.";
 }
 

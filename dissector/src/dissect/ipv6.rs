@@ -23,11 +23,11 @@ crate::fields! {
     NXT "ipv6.nxt" "Next Header" U8 Dec { names: Some(protocol_name) } "What follows.";
     HLIM "ipv6.hlim" "Hop Limit" U8 Dec {} "Hops left.";
     SRC "ipv6.src" "Source Address" Ipv6 Dec {} "Source address.";
-    ADDR "ipv6.addr" "Source or Destination Address" Ipv6 Dec {} "Source or destination address.";
-    SRC_HOST "ipv6.src_host" "Source Host" Str Dec {} "Source address; names are not resolved.";
-    HOST "ipv6.host" "Source or Destination Host" Str Dec {} "Source or destination address; names are not resolved.";
+    ADDR "ipv6.addr" "Source or Destination Address" Ipv6 Dec { hidden: true } "Source or destination address.";
+    SRC_HOST "ipv6.src_host" "Source Host" Str Dec { hidden: true } "Source address; names are not resolved.";
+    HOST "ipv6.host" "Source or Destination Host" Str Dec { hidden: true } "Source or destination address; names are not resolved.";
     DST "ipv6.dst" "Destination Address" Ipv6 Dec {} "Destination address.";
-    DST_HOST "ipv6.dst_host" "Destination Host" Str Dec {} "Destination address; names are not resolved.";
+    DST_HOST "ipv6.dst_host" "Destination Host" Str Dec { hidden: true } "Destination address; names are not resolved.";
     EXTENSION "ipv6.ext" "Extension header" Bytes Dec {} "An extension header; the ICRC of such packets is not checked.";
     EXTENSION_NXT "ipv6.ext.nxt" "Next Header" U8 Dec { names: Some(protocol_name) } "What follows the extension header.";
     EXTENSION_LEN "ipv6.ext.len" "Length" U8 Dec {} "Length field of the extension header: units of 8 bytes beyond the first.";

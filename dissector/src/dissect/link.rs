@@ -31,13 +31,13 @@ crate::fields! {
     ETH "eth" "Ethernet II" None Dec {} "Ethernet header.";
     ETH_DST "eth.dst" "Destination" Ether Dec {} "Destination MAC address.";
     ETH_SRC "eth.src" "Source" Ether Dec {} "Source MAC address.";
-    ETH_ADDR "eth.addr" "Address" Ether Dec {} "Source or destination MAC address.";
+    ETH_ADDR "eth.addr" "Address" Ether Dec { hidden: true } "Source or destination MAC address.";
     ETH_DST_LG "eth.dst.lg" "LG bit" Bool Dec {} "Destination address is locally administered.";
     ETH_DST_IG "eth.dst.ig" "IG bit" Bool Dec {} "Destination address is a group.";
     ETH_SRC_LG "eth.src.lg" "LG bit" Bool Dec {} "Source address is locally administered.";
     ETH_SRC_IG "eth.src.ig" "IG bit" Bool Dec {} "Source address is a group.";
-    ETH_LG "eth.lg" "LG bit" Bool Dec {} "Address is locally administered.";
-    ETH_IG "eth.ig" "IG bit" Bool Dec {} "Address is a group.";
+    ETH_LG "eth.lg" "LG bit" Bool Dec { hidden: true } "Address is locally administered.";
+    ETH_IG "eth.ig" "IG bit" Bool Dec { hidden: true } "Address is a group.";
     ETH_TYPE "eth.type" "Type" U16 Hex { names: Some(ethertype_name) } "EtherType.";
     ETH_TRAILER "eth.trailer" "Trailer" Bytes Dec {} "Bytes behind the network packet: padding or FCS.";
     VLAN "vlan" "802.1Q Virtual LAN" None Dec {} "VLAN tag.";

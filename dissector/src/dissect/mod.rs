@@ -43,6 +43,8 @@ pub struct RecordInfo {
     pub previous: Timestamp,
     /// Time of the last record that was shown, if one was.
     pub shown: Option<Timestamp>,
+    /// Decimals of a second that its times are worth: 6 or 9.
+    pub decimals: u8,
 }
 
 /// A packet and all that is known about it.

@@ -20,8 +20,8 @@ crate::fields! {
     NUMBER "frame.number" "Frame Number" U32 Dec {} "Number in the file, from 1.";
     LEN "frame.len" "Frame Length" U32 Dec {} "Bytes on the wire.";
     CAP_LEN "frame.cap_len" "Capture Length" U32 Dec {} "Bytes in the file.";
-    MARKED "frame.marked" "Frame is marked" Bool Dec {} "Always false: nothing marks packets here.";
-    IGNORED "frame.ignored" "Frame is ignored" Bool Dec {} "Always false: nothing is ignored here.";
+    MARKED "frame.marked" "Frame is marked" Bool Dec { hidden: true } "Always false: nothing marks packets here.";
+    IGNORED "frame.ignored" "Frame is ignored" Bool Dec { hidden: true } "Always false: nothing is ignored here.";
     PROTOCOLS "frame.protocols" "Protocols in frame" Str Dec {} "Names of the protocols, outermost first, joined by colons.";
 }
 

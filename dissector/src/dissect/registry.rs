@@ -114,6 +114,8 @@ pub struct Field {
     pub names: Option<Names>,
     /// Other words that filters accept for a value.
     pub aliases: Option<Names>,
+    /// Repeats another field for the sake of filters (source *or* destination): not shown in the tree.
+    pub hidden: bool,
     /// One sentence.
     pub help: &'static str,
 }
@@ -128,7 +130,7 @@ impl Field {
         base: Base,
         help: &'static str,
     ) -> Self {
-        Self { id, name, title, ty, base, mask: 0, names: None, aliases: None, help }
+        Self { id, name, title, ty, base, mask: 0, names: None, aliases: None, hidden: false, help }
     }
 
     /// Whether it is the same declaration.

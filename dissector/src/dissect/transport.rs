@@ -181,7 +181,7 @@ crate::fields! {
     FETH_PLT "infiniband.feth.plt" "Placement Type" U32 Dec { mask: 0x0000_000f, names: Some(placement_name) } "Bit 0 global visibility, bit 1 persistence.";
     CNP "infiniband.cnp.reserved" "Reserved" Bytes Dec {} "The 16 reserved bytes of a CNP.";
     VENDOR "infiniband.vendor" "Unknown/Vendor Specific Data" Bytes Dec {} "What follows the BTH of an opcode whose layout is not known, without the ICRC.";
-    PAYLOAD "infiniband.payload" "Payload" Bytes Dec {} "Payload, without pad.";
+    PAYLOAD "infiniband.payload" "Payload" Bytes Dec { hidden: true } "Payload, without pad.";
     DATA "data" "Data" None Dec {} "Payload that nothing takes apart.";
     DATA_DATA "data.data" "Data" Bytes Dec {} "Bytes of that payload.";
     DATA_LEN "data.len" "Length" I64 Dec {} "How many were captured.";
@@ -205,12 +205,16 @@ pub fn build<'a>(input: &Input<'_, 'a>, tree: &mut Tree<'a>) {
             _ => {}
         }
     }
+    let mut plain = false;
     match input.packet {
         None => {}
         Some(Err(stop)) => tree.note(start.min(end)..end, || stop_words(stop, frame)),
-        Some(Ok(p)) => transport(input, p, start, tree),
+        Some(Ok(p)) => plain = transport(input, p, start, tree),
     }
     tree.close();
+    if plain && let Some(p) = input.roce() {
+        data(p, start + Bth::LEN + p.headers_len, tree);
+    }
 }
 
 /// `RETH: needs 16 bytes, 9 captured (frame cut at 74 of 1098)`.
@@ -260,7 +264,8 @@ fn grh<'a>(frame: &Frame<'a>, o: usize, tree: &mut Tree<'a>) {
     tree.close();
 }
 
-fn transport<'a>(input: &Input<'_, 'a>, p: &Packet<'a>, start: usize, tree: &mut Tree<'a>) {
+/// BTH through ICRC; whether the payload is plain data, which is a layer of its own.
+fn transport<'a>(input: &Input<'_, 'a>, p: &Packet<'a>, start: usize, tree: &mut Tree<'a>) -> bool {
     let frame = input.frame;
     bth(p.bth, start, tree);
     let mut o = start + Bth::LEN;
@@ -276,15 +281,14 @@ fn transport<'a>(input: &Input<'_, 'a>, p: &Packet<'a>, start: usize, tree: &mut
         && matches!(stop, Stop::Truncated(s) | Stop::TooShort(s) if s.header != Header::Icrc)
     {
         tree.note(o.min(frame.bytes.len())..frame.bytes.len(), || stop_words(stop, frame));
-        return;
+        return false;
     }
     let payload_end = o + p.payload.len();
+    let mut plain = false;
     if !p.payload.is_empty() {
-        if p.op.is_none() {
-            tree.add(&VENDOR, o..payload_end, p.payload);
-        } else if !super::ulp::build(input, p, o, tree) {
-            payload(p, o, tree);
-        }
+        let field = if p.op.is_some() { &PAYLOAD } else { &VENDOR };
+        tree.add(field, o..payload_end, p.payload);
+        plain = p.op.is_some() && !super::ulp::build(input, p, o, tree);
     }
     if p.pad > 0 {
         let pad = frame.slice(payload_end..payload_end + p.pad);
@@ -295,7 +299,7 @@ fn transport<'a>(input: &Input<'_, 'a>, p: &Packet<'a>, start: usize, tree: &mut
     if let Some(stop) = &p.stop {
         tree.note(payload_end.min(frame.bytes.len())..frame.bytes.len(), || stop_words(stop, frame));
     }
-    let Some(t) = frame.transport else { return };
+    let Some(t) = frame.transport else { return plain };
     let end = t.start + t.declared;
     if let Some(icrc) = p.icrc {
         tree.add(&INVARIANT_CRC, end - Header::Icrc.len()..end, u32::from_be_bytes(*icrc));
@@ -305,12 +309,12 @@ fn transport<'a>(input: &Input<'_, 'a>, p: &Packet<'a>, start: usize, tree: &mut
             tree.add(&VARIANT_CRC, end..end + 2, be16::<0, 2>(v));
         }
     }
+    plain
 }
 
-/// What the message carries; data unless something is known about it.
-fn payload<'a>(p: &Packet<'a>, o: usize, tree: &mut Tree<'a>) {
+/// Payload of which nothing more is known.
+fn data<'a>(p: &Packet<'a>, o: usize, tree: &mut Tree<'a>) {
     let end = o + p.payload.len();
-    tree.add(&PAYLOAD, o..end, p.payload);
     tree.open_header(&DATA, o..end);
     tree.label(&DATA, || format!("Data ({} bytes)", p.payload_len));
     tree.add(&DATA_DATA, o..end, p.payload);

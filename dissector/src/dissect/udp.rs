@@ -23,7 +23,7 @@ crate::fields! {
     UDP "udp" "User Datagram Protocol" None Dec {} "UDP header.";
     SRCPORT "udp.srcport" "Source Port" U16 Dec {} "Source port: path entropy of RoCEv2, one value a connection.";
     DSTPORT "udp.dstport" "Destination Port" U16 Dec {} "Destination port: 4791 is RoCEv2.";
-    PORT "udp.port" "Source or Destination Port" U16 Dec {} "Source or destination port.";
+    PORT "udp.port" "Source or Destination Port" U16 Dec { hidden: true } "Source or destination port.";
     LENGTH "udp.length" "Length" U16 Dec {} "Bytes of header and data.";
     CHECKSUM "udp.checksum" "Checksum" U16 Hex {} "Checksum; RoCEv2 senders leave it 0.";
     CHECKSUM_STATUS "udp.checksum.status" "Checksum Status" U8 Dec { names: Some(status_name) } "3 if there is none, else 2: not verified.";

@@ -1,0 +1,482 @@
+//! The main command: packets of a capture, one line each or in another format, filtered, or written to a file.
+//!
+//! The file is read in chunks. What a packet prints depends on other packets only through [`Clock`], so chunks are
+//! printed by several threads and put in order again, unless something asks for the packet shown before.
+
+use std::io::{self, IsTerminal as _, Write as _};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread;
+
+use anyhow::{Context as _, anyhow, bail};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::capture::{Chunk, Reader, Record, Timestamp, Writer};
+use crate::dissect::ulp::{self, Conversations};
+use crate::dissect::{self, Input, RecordInfo, Tree, Wanted, analysis, record as frame_fields};
+use crate::filter::Filter;
+use crate::frame::{Frame, LinkType, icrc};
+use crate::output::text::{Line, TimeStyle};
+use crate::output::{Format, columns::Columns, csv::Csv, field, json::Json, tree::Detail};
+use crate::service::DecodeAs;
+use crate::wire::ROCE_UDP_PORT;
+
+/// Output format (`-T`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum OutputFormat {
+    /// One line a packet, or the tree with -V.
+    #[default]
+    Text,
+    /// The fields of -e, in columns.
+    Fields,
+    /// JSON, nested as the tree is.
+    Json,
+    /// JSON for Elasticsearch's bulk interface, one line a packet.
+    Ek,
+    /// The fields of -e as CSV (RFC 4180), with a header.
+    Csv,
+}
+
+/// Time format (`-t`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum TimeFormat {
+    /// Seconds since the first packet.
+    R,
+    /// Local time of day.
+    A,
+    /// Local date and time.
+    Ad,
+    /// Seconds since the packet before.
+    D,
+    /// Seconds since the packet shown before.
+    Dd,
+    /// UTC time of day.
+    U,
+    /// UTC date and time.
+    Ud,
+    /// Seconds since 1970 UTC.
+    E,
+}
+
+/// Arguments.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Showing packets")]
+pub struct Args {
+    /// Capture: pcap or pcapng, also packed with gzip, zstd or lz4; `-` is standard input.
+    #[arg(value_name = "FILE", required_unless_present = "read")]
+    file: Option<PathBuf>,
+    /// Capture, as tshark spells it.
+    #[arg(short = 'r', value_name = "FILE", conflicts_with = "file")]
+    read: Option<PathBuf>,
+    /// Only packets that match this display filter (Wireshark's syntax).
+    #[arg(short = 'Y', value_name = "FILTER")]
+    filter: Option<String>,
+    /// Stop after so many packets of the file.
+    #[arg(short = 'c', value_name = "N")]
+    count: Option<u64>,
+    /// Every field of every packet.
+    #[arg(short = 'V')]
+    tree: bool,
+    /// Bytes in hex, with the place of each field.
+    #[arg(short = 'x')]
+    hex: bool,
+    /// Accepted for tshark's sake: names are never resolved.
+    #[arg(short = 'n')]
+    no_names: bool,
+    /// Print no packets.
+    #[arg(short = 'q')]
+    quiet: bool,
+    /// Write the packets (those that match) to a file: pcapng if its name ends so, else pcap.
+    #[arg(short = 'w', value_name = "OUT")]
+    write: Option<PathBuf>,
+    /// Print packets although -w is given.
+    #[arg(short = 'P')]
+    print: bool,
+    /// Time column: r relative, a absolute, ad with date, u UTC, ud with date, d delta, dd delta shown, e epoch.
+    #[arg(short = 't', value_name = "FORMAT", value_enum, default_value = "r", hide_possible_values = true)]
+    time: TimeFormat,
+    /// Format: text, fields, json, ek or csv.
+    #[arg(short = 'T', value_name = "FORMAT", value_enum, default_value = "text", hide_possible_values = true)]
+    format: OutputFormat,
+    /// A field to print (several -e: several columns).
+    #[arg(short = 'e', value_name = "FIELD")]
+    fields: Vec<String>,
+    /// Setting of -T fields: header=y|n, separator=/t|/s|CHAR, occurrence=f|l|a, aggregator=CHAR, quote=d|s|n, bom=y|n.
+    #[arg(short = 'E', value_name = "NAME=VALUE")]
+    columns: Vec<String>,
+    /// What a payload is, where communication management does not say: port:N=PROTOCOL, qp:N=PROTOCOL or
+    /// service:N=PROTOCOL (nvme, rpcrdma, iser, smbdirect, rds, data).
+    #[arg(long, value_name = "RULE")]
+    decode_as: Vec<String>,
+    /// Preference: roce.port:N is the UDP destination port that means RoCEv2 (4791).
+    #[arg(short = 'o', value_name = "NAME:VALUE")]
+    preferences: Vec<String>,
+}
+
+impl Args {
+    fn format(&self) -> anyhow::Result<Format> {
+        let fields = self.fields.iter().map(|n| field(n)).collect::<Result<Vec<_>, _>>().map_err(|e| anyhow!(e))?;
+        if !self.columns.is_empty() && self.format != OutputFormat::Fields {
+            bail!("-E goes with -T fields");
+        }
+        if !fields.is_empty() && self.format == OutputFormat::Text {
+            bail!("-e goes with -T fields, json, ek or csv");
+        }
+        if fields.is_empty() && matches!(self.format, OutputFormat::Fields | OutputFormat::Csv) {
+            bail!("-T fields and -T csv need fields: -e FIELD (`roce-dissect fields` lists all)");
+        }
+        if self.quiet || (self.write.is_some() && !self.print) {
+            return Ok(Format::Quiet);
+        }
+        Ok(match self.format {
+            OutputFormat::Text if self.tree => Format::Tree(Detail { hex: self.hex }),
+            OutputFormat::Text => Format::Line(Line { time: self.time.into(), hex: self.hex }),
+            OutputFormat::Fields => {
+                let mut c = Columns::new(fields);
+                for option in &self.columns {
+                    c.set(option).map_err(|e| anyhow!(e))?;
+                }
+                Format::Columns(c)
+            }
+            OutputFormat::Json => Format::Json(Json { fields, ek: false }),
+            OutputFormat::Ek => Format::Json(Json { fields, ek: true }),
+            OutputFormat::Csv => Format::Csv(Csv { fields }),
+        })
+    }
+
+    fn conversations(&self) -> anyhow::Result<Conversations> {
+        let mut rules = DecodeAs::default();
+        for text in &self.decode_as {
+            rules.add(text).map_err(|e| anyhow!(e))?;
+        }
+        Ok(Conversations::new(rules))
+    }
+
+    fn port(&self) -> anyhow::Result<u16> {
+        let mut port = ROCE_UDP_PORT;
+        for p in &self.preferences {
+            match p.split_once(':') {
+                Some(("roce.port" | "infiniband.rroce.port", value)) => {
+                    port = value.trim().parse().with_context(|| format!("-o {p}: a port is a number up to 65535"))?;
+                }
+                _ => bail!("-o {p}: the only preference is roce.port:N"),
+            }
+        }
+        Ok(port)
+    }
+}
+
+impl From<TimeFormat> for TimeStyle {
+    fn from(t: TimeFormat) -> Self {
+        match t {
+            TimeFormat::R => Self::Relative,
+            TimeFormat::A => Self::Absolute,
+            TimeFormat::Ad => Self::AbsoluteDate,
+            TimeFormat::D => Self::Delta,
+            TimeFormat::Dd => Self::DeltaShown,
+            TimeFormat::U => Self::Utc,
+            TimeFormat::Ud => Self::UtcDate,
+            TimeFormat::E => Self::Epoch,
+        }
+    }
+}
+
+/// What a packet's times are counted from.
+#[derive(Clone, Copy, Debug, Default)]
+struct Clock {
+    first: Option<Timestamp>,
+    previous: Option<Timestamp>,
+    shown: Option<Timestamp>,
+}
+
+/// What is done with each packet.
+struct Job {
+    format: Format,
+    filter: Option<Filter>,
+    wanted: Wanted,
+    icrc: bool,
+    port: u16,
+    pcapng: bool,
+}
+
+impl Job {
+    /// Prints one packet, if the filter lets it through.
+    fn packet(
+        &self,
+        record: &Record<'_>,
+        clock: &mut Clock,
+        memory: Option<&mut Conversations>,
+        decimals: u8,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let first = *clock.first.get_or_insert(record.at);
+        let info = RecordInfo {
+            number: record.number,
+            at: record.at,
+            interface: self.pcapng.then_some(record.interface),
+            first,
+            previous: clock.previous.unwrap_or(record.at),
+            shown: clock.shown,
+            decimals,
+        };
+        clock.previous = Some(record.at);
+        let wire_len = record.wire_len as usize;
+        let frame = Frame::parse(record.bytes, wire_len, LinkType(record.link), self.port);
+        let packet = frame.packet();
+        let icrc = match &packet {
+            Some(Ok(p)) if self.icrc => Some(icrc::verify(&frame, p)),
+            _ => None,
+        };
+        let context = match (&packet, memory) {
+            (Some(Ok(p)), Some(m)) => Some(m.push(record.number, record.at, &frame, p)),
+            _ => None,
+        };
+        let input = Input { record: info, frame: &frame, packet: packet.as_ref(), icrc, context: context.as_ref() };
+        let mut tree = Tree::for_fields(&self.wanted);
+        dissect::dissect(&input, &mut tree);
+        if let Some(f) = &self.filter
+            && !f.matches(&tree)
+        {
+            return false;
+        }
+        let start = out.len();
+        if start > 0 {
+            out.extend_from_slice(self.format.separator());
+        }
+        self.format.packet(&input, &tree, out);
+        clock.shown = Some(record.at);
+        true
+    }
+
+    /// Whether what a payload is matters: then earlier packets do.
+    fn remembers(&self) -> bool {
+        matches!(self.format, Format::Line(_)) || ulp::GROUPS.iter().any(|g| self.wanted.has_group(*g))
+    }
+
+    /// Whether a packet's text needs no other packet.
+    fn independent(&self) -> bool {
+        let line = matches!(&self.format, Format::Line(l) if l.time == TimeStyle::DeltaShown);
+        !line && !self.remembers() && !self.wanted.has(&frame_fields::TIME_DELTA_DISPLAYED)
+    }
+}
+
+/// Puts chunks of text on stdout in their order, with the separator between them.
+struct Sink {
+    out: io::StdoutLock<'static>,
+    separator: &'static [u8],
+    any: bool,
+}
+
+impl Sink {
+    fn put(&mut self, text: &[u8]) -> io::Result<()> {
+        if text.is_empty() {
+            return Ok(());
+        }
+        if self.any {
+            self.out.write_all(self.separator)?;
+        }
+        self.any = true;
+        self.out.write_all(text)?;
+        self.out.flush()
+    }
+}
+
+/// Shows a capture.
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let format = args.format()?;
+    let port = args.port()?;
+    let filter = args.filter.as_deref().map(Filter::compile).transpose().map_err(|e| anyhow!("-Y: {e}"))?;
+    let path = args.read.clone().or(args.file.clone()).ok_or_else(|| anyhow!("which FILE?"))?;
+    let mut wanted = format.wanted();
+    if let Some(f) = &filter {
+        wanted.extend(f.wanted());
+    }
+    let icrc = matches!(format, Format::Line(_))
+        || wanted.has_any(&[&analysis::ICRC_STATUS, &analysis::ICRC_CALCULATED, &analysis::ICRC_REASON]);
+    let mut reader = Reader::open(&path)?;
+    let mut writer = match &args.write {
+        Some(w) => Some(Writer::create(w, Some(&path))?),
+        None => None,
+    };
+    let pcapng = reader.format() == crate::capture::Format::PcapNg;
+    let job = Job { format, filter, wanted, icrc, port, pcapng };
+    let mut sink = Sink { out: io::stdout().lock(), separator: job.format.separator(), any: false };
+    let mut head = Vec::new();
+    job.format.begin(&mut head);
+    sink.out.write_all(&head)?;
+    let bar = progress(&reader);
+    let limit = args.count.unwrap_or(u64::MAX);
+    let several = thread::available_parallelism().map_or(1, usize::from).min(16);
+    // what is written keeps the order of the file anyway, and standard input shall show at once
+    let alone = writer.is_some() || several == 1 || !job.independent() || path.as_os_str() == "-" || is_small(&path);
+    let read = if alone {
+        let mut memory = args.conversations()?;
+        let memory = job.remembers().then_some(&mut memory);
+        one_thread(&job, memory, &mut reader, writer.as_mut(), limit, &mut sink, &bar)
+    } else {
+        many_threads(&job, &mut reader, several, limit, &mut sink, &bar)
+    };
+    bar.finish_and_clear();
+    // what could be read has been printed; a format that has an end gets it, whatever ended the reading
+    let mut tail = Vec::new();
+    job.format.end(sink.any, &mut tail);
+    match &read {
+        Err(e) if is_our_pipe(e) => {}
+        _ => {
+            sink.out.write_all(&tail)?;
+            sink.out.flush()?;
+        }
+    }
+    if let Some(w) = writer {
+        w.finish()?;
+    }
+    read?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn is_our_pipe(e: &anyhow::Error) -> bool {
+    super::is_closed_pipe(e)
+}
+
+/// Files that one thread reads faster than several start.
+fn is_small(path: &std::path::Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|m| m.is_file() && m.len() < 2 << 20)
+}
+
+/// Decimals of the time column: nine where the interface counts finer than microseconds.
+fn decimals(reader: &Reader, record: &Record<'_>) -> u8 {
+    reader.interfaces().get(record.interface as usize).map_or(6, |i| if i.ts_resolution & 0x7f > 6 { 9 } else { 6 })
+}
+
+fn one_thread(
+    job: &Job,
+    mut memory: Option<&mut Conversations>,
+    reader: &mut Reader,
+    mut writer: Option<&mut Writer>,
+    limit: u64,
+    sink: &mut Sink,
+    bar: &ProgressBar,
+) -> anyhow::Result<()> {
+    let mut clock = Clock::default();
+    let mut out = Vec::with_capacity(1 << 16);
+    while let Some(chunk) = reader.next_chunk()? {
+        out.clear();
+        for record in chunk.records() {
+            if record.number > limit {
+                break;
+            }
+            let kept = job.packet(&record, &mut clock, memory.as_deref_mut(), decimals(reader, &record), &mut out);
+            if kept && let Some(w) = writer.as_deref_mut() {
+                w.write(&record, reader.interfaces())?;
+            }
+            if out.len() > 1 << 16 {
+                sink.put(&out)?;
+                out.clear();
+            }
+        }
+        sink.put(&out)?;
+        bar.set_position(reader.progress().0);
+        if reader.packets() >= limit {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// A chunk on its way to a thread.
+struct Work {
+    chunk: Chunk,
+    clock: Clock,
+    decimals: Vec<u8>,
+}
+
+fn many_threads(
+    job: &Job,
+    reader: &mut Reader,
+    several: usize,
+    limit: u64,
+    sink: &mut Sink,
+    bar: &ProgressBar,
+) -> anyhow::Result<()> {
+    thread::scope(|scope| {
+        let mut to: Vec<SyncSender<Work>> = Vec::new();
+        let mut from: Vec<Receiver<Vec<u8>>> = Vec::new();
+        for _ in 0..several {
+            let (send_work, work) = sync_channel::<Work>(1);
+            let (send_text, text) = sync_channel::<Vec<u8>>(1);
+            to.push(send_work);
+            from.push(text);
+            scope.spawn(move || {
+                for w in work {
+                    let mut out = Vec::with_capacity(w.chunk.len() * 64);
+                    let mut clock = w.clock;
+                    for record in w.chunk.records().take_while(|r| r.number <= limit) {
+                        let d = w.decimals.get(record.interface as usize).copied().unwrap_or(6);
+                        job.packet(&record, &mut clock, None, d, &mut out);
+                    }
+                    if send_text.send(out).is_err() {
+                        break; // nobody prints any more
+                    }
+                }
+            });
+        }
+        let mut clock = Clock::default();
+        // chunk n goes to thread n modulo their number; its text is taken in the same order
+        let (mut sent, mut taken) = (0usize, 0usize);
+        let mut result = Ok(());
+        loop {
+            let chunk = match reader.next_chunk() {
+                Ok(Some(c)) => c,
+                Ok(None) => break,
+                Err(e) => {
+                    result = Err(anyhow::Error::from(e));
+                    break;
+                }
+            };
+            let times = chunk.records().next().map(|r| r.at).zip(chunk.records().last().map(|r| r.at));
+            let Some((first, last)) = times else { continue };
+            clock.first.get_or_insert(first);
+            let decimals = reader.interfaces().iter().map(|i| if i.ts_resolution & 0x7f > 6 { 9 } else { 6 }).collect();
+            let work = Work { chunk, clock, decimals };
+            clock.previous = Some(last);
+            // two chunks are with each thread at most: take a text before giving more
+            if sent - taken >= 2 * several {
+                let Some(text) = from.get(taken % several).and_then(|f| f.recv().ok()) else { break };
+                sink.put(&text)?;
+                taken += 1;
+            }
+            let Some(thread) = to.get(sent % several) else { break };
+            if thread.send(work).is_err() {
+                break;
+            }
+            sent += 1;
+            bar.set_position(reader.progress().0);
+            if reader.packets() >= limit {
+                break;
+            }
+        }
+        drop(to);
+        while taken < sent {
+            let Some(text) = from.get(taken % several).and_then(|f| f.recv().ok()) else {
+                result = result.and(Err(anyhow!("a worker thread ended before its packets were printed")));
+                break;
+            };
+            sink.put(&text)?;
+            taken += 1;
+        }
+        result
+    })
+}
+
+/// A progress bar on stderr, if somebody looks there and nothing else is drawn on the same terminal.
+fn progress(reader: &Reader) -> ProgressBar {
+    let (_, size) = reader.progress();
+    let seen = io::stderr().is_terminal() && !io::stdout().is_terminal();
+    let Some(size) = size.filter(|s| seen && *s > 64 << 20) else { return ProgressBar::hidden() };
+    let bar = ProgressBar::with_draw_target(Some(size), ProgressDrawTarget::stderr_with_hz(5));
+    if let Ok(style) = ProgressStyle::with_template("{bytes} of {total_bytes} {wide_bar} {eta} left") {
+        bar.set_style(style);
+    }
+    bar
+}

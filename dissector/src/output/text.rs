@@ -1,0 +1,79 @@
+//! One line a packet: number, time, source, destination, protocol, length, info.
+
+use std::io::Write as _;
+
+use super::time;
+use super::value::printable;
+use crate::dissect::{Input, Tree, Wanted, summary};
+
+/// How the time column counts (`-t`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TimeStyle {
+    /// Since the first packet.
+    #[default]
+    Relative,
+    /// Local time of day.
+    Absolute,
+    /// Local date and time.
+    AbsoluteDate,
+    /// UTC time of day.
+    Utc,
+    /// UTC date and time.
+    UtcDate,
+    /// Since the packet before.
+    Delta,
+    /// Since the packet shown before.
+    DeltaShown,
+    /// Since 1970 UTC.
+    Epoch,
+}
+
+/// The one-line format.
+#[derive(Clone, Debug)]
+pub struct Line {
+    /// Time column.
+    pub time: TimeStyle,
+    /// Bytes below the line.
+    pub hex: bool,
+}
+
+impl Line {
+    /// Which fields it reads from the tree: those that the hex dump marks.
+    pub fn wanted(&self) -> Wanted {
+        if self.hex { Wanted::ALL } else { Wanted::NONE }
+    }
+
+    /// One packet.
+    pub fn packet(&self, input: &Input<'_, '_>, tree: &Tree<'_>, out: &mut Vec<u8>) {
+        let r = &input.record;
+        let mut time = Vec::with_capacity(32);
+        let d = usize::from(r.decimals);
+        match self.time {
+            TimeStyle::Relative => time::seconds(r.at.since(r.first), d, &mut time),
+            TimeStyle::Absolute => time::clock(r.at.0, false, false, d, &mut time),
+            TimeStyle::AbsoluteDate => time::clock(r.at.0, true, false, d, &mut time),
+            TimeStyle::Utc => time::clock(r.at.0, false, true, d, &mut time),
+            TimeStyle::UtcDate => time::clock(r.at.0, true, true, d, &mut time),
+            TimeStyle::Delta => time::seconds(r.at.since(r.previous), d, &mut time),
+            TimeStyle::DeltaShown => time::seconds(r.shown.map_or(0, |s| r.at.since(s)), d, &mut time),
+            TimeStyle::Epoch => time::seconds(r.at.0, d, &mut time),
+        }
+        let (src, dst) = summary::endpoints(input);
+        let mut info = String::new();
+        summary::info(input, &mut info);
+        // writing to a Vec cannot fail; the digits of a time are ASCII
+        let _ = writeln!(
+            out,
+            "{:>5} {:>10} {src:>12} → {dst:<12} {} {} {}",
+            r.number,
+            String::from_utf8_lossy(&time),
+            summary::protocol(input),
+            input.frame.wire_len,
+            printable(&info).trim_end(),
+        );
+        if self.hex {
+            super::hex::dump(input.frame.bytes, Some(tree), out);
+            out.push(b'\n');
+        }
+    }
+}
