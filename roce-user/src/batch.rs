@@ -1,0 +1,253 @@
+//! Reports without a screen, one an interval: text as `top -b`, or one JSON object a line.
+
+use std::io::{self, BufWriter, Write};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use dissector::flow::row::{FlowRow, Totals};
+use serde::Serialize;
+use serde::ser::SerializeSeq;
+
+use crate::aggregate::{Aggregate, Flow, Metric, Phase, Report, per_second};
+use crate::columns::{self, Align, Column, Line, Mode, Style};
+use crate::source::{Source, State};
+use crate::stop::Stop;
+use crate::units::{self, Throughput};
+
+/// How to report.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Time between reports.
+    pub interval: Duration,
+    /// How many; without end if `None`.
+    pub reports: Option<u64>,
+    /// One JSON object a line instead of text.
+    pub json: bool,
+    /// List at most so many flows, the busiest first; all if `None`.
+    pub top: Option<usize>,
+    /// Bits or bytes in text.
+    pub throughput: Throughput,
+    /// Characters a line of text may take.
+    pub width: usize,
+}
+
+/// Reports until enough were written, the source ends, the stop comes, or nobody reads any more. When it
+/// is stopped, the part of the interval that has passed is reported too, so that no packet is missing.
+pub fn run(
+    source: &mut dyn Source,
+    options: &Options,
+    stop: &Stop,
+    out: impl Write,
+    mut seen: impl FnMut(&std::sync::Arc<Report>),
+) -> Result<()> {
+    let mut out = BufWriter::new(out);
+    let mut aggregate = Aggregate::default();
+    let begin = source.counts()?;
+    seen(&aggregate.push(begin.at, begin.totals, begin.flows));
+    let mut written = 0u64;
+    while options.reports.is_none_or(|n| written < n) {
+        let Some(counts) = source.next(options.interval, stop)? else { break };
+        let report = aggregate.push(counts.at, counts.totals, counts.flows);
+        seen(&report);
+        let result = if options.json { json(&mut out, &report, options) } else { text(&mut out, &report, &source.state(), options) };
+        match result.and_then(|()| out.flush()) {
+            Ok(()) => written += 1,
+            Err(e) if e.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
+            Err(e) => return Err(e).context("cannot write the report"),
+        }
+        if stop.is_set() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Flows of a report, busiest first where there is a limit.
+fn listed<'a>(report: &'a Report, top: Option<usize>, style: &Style) -> Vec<Line<'a>> {
+    let mut lines: Vec<Line<'a>> = report.flows.iter().map(Line::Flow).collect();
+    columns::sort(&mut lines, Column::Metric(Metric::Packets), true, style);
+    if let Some(n) = top {
+        lines.truncate(n);
+    }
+    lines
+}
+
+#[derive(Serialize)]
+struct JsonReport<'a> {
+    at: f64,
+    interval_s: f64,
+    totals: JsonTotals<'a>,
+    flows: JsonFlows<'a>,
+}
+
+#[derive(Serialize)]
+struct JsonTotals<'a> {
+    #[serde(flatten)]
+    totals: &'a Totals,
+    pps: f64,
+    bps: f64,
+}
+
+struct JsonFlows<'a> {
+    lines: Vec<Line<'a>>,
+    interval_s: f64,
+}
+
+#[derive(Serialize)]
+struct JsonFlow<'a> {
+    #[serde(flatten)]
+    row: &'a FlowRow,
+    pps: f64,
+    bps: f64,
+}
+
+impl Serialize for JsonFlows<'_> {
+    fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        let mut seq = s.serialize_seq(Some(self.lines.len()))?;
+        for line in &self.lines {
+            if let Line::Flow(f) = line {
+                seq.serialize_element(&JsonFlow {
+                    row: &f.row,
+                    pps: per_second(f.delta.get(Metric::Packets), self.interval_s),
+                    bps: per_second(f.delta.get(Metric::Bytes).saturating_mul(8), self.interval_s),
+                })?;
+            }
+        }
+        seq.end()
+    }
+}
+
+/// One object and a line feed. Counts are since the start; `pps` and `bps` are of the interval, in `totals`
+/// those of RoCE packets.
+pub fn json(out: &mut impl Write, report: &Report, options: &Options) -> io::Result<()> {
+    let style = Style { interval_s: report.interval_s, at: report.at, ..Style::default() };
+    let object = JsonReport {
+        at: report.at,
+        interval_s: report.interval_s,
+        totals: JsonTotals { totals: &report.totals, pps: report.pps(), bps: report.bps() },
+        flows: JsonFlows { lines: listed(report, options.top, &style), interval_s: report.interval_s },
+    };
+    serde_json::to_writer(&mut *out, &object)?;
+    out.write_all(b"\n")
+}
+
+/// Seconds since the epoch as local time of day.
+pub fn clock(at: f64) -> String {
+    jiff::Timestamp::from_duration(jiff::SignedDuration::try_from_secs_f64(at).unwrap_or_default()).map_or_else(
+        |_| "--:--:--".to_owned(),
+        |t| t.to_zoned(jiff::tz::TimeZone::system()).strftime("%H:%M:%S").to_string(),
+    )
+}
+
+/// A head of a few lines and a line a flow.
+pub fn text(out: &mut impl Write, report: &Report, state: &State, options: &Options) -> io::Result<()> {
+    let style = Style {
+        mode: Mode::Rates,
+        throughput: options.throughput,
+        interval_s: report.interval_s,
+        at: report.at,
+        grouped: false,
+    };
+    let taps: Vec<String> = state.taps.iter().map(|t| format!("{} ({})", t.name, t.how)).collect();
+    writeln!(out, "roce-top - {}, interval {:.1} s, {}", clock(report.at), report.interval_s, taps.join(", "))?;
+    let t = &report.totals;
+    let active = report.flows.iter().filter(|f| f.phase == Phase::Active).count();
+    writeln!(
+        out,
+        "RoCE: {} pkt/s, {}{}, {} msg/s; {} packets, {} bytes since the start",
+        units::si(report.pps()),
+        units::si(per_second(t_bytes(report).saturating_mul(options.throughput.per_byte()), report.interval_s)),
+        options.throughput.unit(),
+        units::si(report.rate(Metric::Messages)),
+        t.roce_packets,
+        t.roce_bytes,
+    )?;
+    write!(out, "Flows: {} active, {} known; other packets {}", active, report.flows.len(), t.other_packets)?;
+    if t.overflow_packets > 0 {
+        write!(out, "; NOT IN ANY FLOW {} (the flow table is full)", t.overflow_packets)?;
+    }
+    if t.events_lost > 0 {
+        write!(out, "; events lost {}", t.events_lost)?;
+    }
+    writeln!(out)?;
+    let marks: Vec<String> = [
+        Metric::Ce,
+        Metric::Cnps,
+        Metric::Naks,
+        Metric::RnrNaks,
+        Metric::Repeats,
+        Metric::Missing,
+        Metric::Reordered,
+    ]
+    .iter()
+    .map(|m| {
+        let (total, new) = (report.total.get(*m), report.delta.get(*m));
+        let name = Column::Metric(*m).title(&style);
+        if new > 0 { format!("{name} {total} (+{new})") } else { format!("{name} {total}") }
+    })
+    .collect();
+    writeln!(out, "Marks: {}", marks.join(", "))?;
+    for notice in &state.notices {
+        writeln!(out, "Note: {notice}")?;
+    }
+    writeln!(out)?;
+    let lines = listed(report, options.top, &style);
+    if lines.is_empty() {
+        writeln!(out, "no RoCE flow seen yet\n")?;
+        return Ok(());
+    }
+    table(out, &lines, &style, options.width)?;
+    writeln!(out)
+}
+
+fn t_bytes(report: &Report) -> u64 {
+    report.totals_delta.roce_bytes
+}
+
+fn table(out: &mut impl Write, lines: &[Line<'_>], style: &Style, width: usize) -> io::Result<()> {
+    let address = lines
+        .iter()
+        .map(|l| Column::Source.cell(l, style).len().max(Column::Destination.cell(l, style).len()))
+        .max()
+        .unwrap_or(0);
+    let width_of = |c: Column| match c {
+        Column::Source | Column::Destination => address.max(usize::from(c.width())),
+        _ => usize::from(c.width()),
+    };
+    let mut chosen: Vec<Column> = Vec::new();
+    let mut used = 0;
+    for c in Column::BY_IMPORTANCE {
+        let room = width_of(c) + 1;
+        // the first ones always: a report without them says nothing
+        if used + room > width + 1 && chosen.len() >= 6 {
+            break;
+        }
+        used += room;
+        chosen.push(c);
+    }
+    let mut text = String::new();
+    let mut line = |cells: &dyn Fn(Column) -> String| {
+        text.clear();
+        for c in Column::IN_ORDER.iter().filter(|c| chosen.contains(c)) {
+            let w = width_of(*c);
+            let cell = cells(*c);
+            match c.align() {
+                Align::Left => text.push_str(&format!("{cell:<w$} ")),
+                Align::Right => text.push_str(&format!("{cell:>w$} ")),
+            }
+        }
+        let mut done = text.trim_end().to_owned();
+        done.push('\n');
+        done
+    };
+    out.write_all(line(&|c| c.title(style).to_owned()).as_bytes())?;
+    for l in lines {
+        out.write_all(line(&|c| c.cell(l, style)).as_bytes())?;
+    }
+    Ok(())
+}
+
+/// How a flow is written in one line of prose.
+pub fn describe(flow: &Flow) -> String {
+    format!("{} > {} qp {:#x}", flow.row.src, flow.row.dst, flow.row.dest_qp)
+}

@@ -1,0 +1,397 @@
+//! The columns of the flow table: titles, widths, cells and order, for the screen and for batch reports.
+
+use std::cmp::Ordering;
+
+use crate::aggregate::{Flow, FlowKey, HostPair, Metric, Phase, per_second};
+use crate::units::{self, Throughput};
+
+/// One column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Column {
+    /// Source address.
+    Source,
+    /// Destination address.
+    Destination,
+    /// Destination QP; how many flows when grouped.
+    Qp,
+    /// Source QP, if known.
+    SourceQp,
+    /// Transport.
+    Transport,
+    /// DSCP of the latest packet.
+    Dscp,
+    /// UDP source port of the latest packet.
+    Port,
+    /// VLAN id.
+    Vlan,
+    /// Seconds since the last packet.
+    Idle,
+    /// A counter.
+    Metric(Metric),
+}
+
+/// Where a column stands in its room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Align {
+    /// Text.
+    Left,
+    /// Numbers.
+    Right,
+}
+
+/// Rates of the interval, or sums since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// Packets, bits and messages per second; marks and errors since the start.
+    #[default]
+    Rates,
+    /// Everything since the start.
+    Totals,
+}
+
+/// How numbers are shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Style {
+    /// Rates or totals.
+    pub mode: Mode,
+    /// Bits or bytes.
+    pub throughput: Throughput,
+    /// Length of the interval, seconds.
+    pub interval_s: f64,
+    /// Time of the report, seconds since the epoch.
+    pub at: f64,
+    /// Lines are host pairs, not flows.
+    pub grouped: bool,
+}
+
+
+
+/// A line of the table.
+#[derive(Clone, Copy, Debug)]
+pub enum Line<'a> {
+    /// One flow.
+    Flow(&'a Flow),
+    /// All flows between two hosts.
+    Pair(&'a HostPair),
+}
+
+impl Line<'_> {
+    /// The flow's identity, if it is one.
+    pub fn key(&self) -> Option<FlowKey> {
+        match self {
+            Self::Flow(f) => Some(f.key),
+            Self::Pair(_) => None,
+        }
+    }
+
+    /// Since the start.
+    pub fn total(&self, m: Metric) -> u64 {
+        match self {
+            Self::Flow(f) => f.total.get(m),
+            Self::Pair(p) => p.total.get(m),
+        }
+    }
+
+    /// In the interval.
+    pub fn delta(&self, m: Metric) -> u64 {
+        match self {
+            Self::Flow(f) => f.delta.get(m),
+            Self::Pair(p) => p.delta.get(m),
+        }
+    }
+}
+
+impl Column {
+    /// From the most important to what only a wide screen has room for. The view takes as many as fit.
+    pub const BY_IMPORTANCE: [Self; 21] = [
+        Self::Source,
+        Self::Destination,
+        Self::Qp,
+        Self::Transport,
+        Self::Metric(Metric::Packets),
+        Self::Metric(Metric::Bytes),
+        Self::Metric(Metric::Naks),
+        Self::Metric(Metric::Repeats),
+        Self::Metric(Metric::Ce),
+        Self::Metric(Metric::Cnps),
+        Self::Metric(Metric::Messages),
+        Self::Metric(Metric::RnrNaks),
+        Self::Metric(Metric::Missing),
+        Self::Dscp,
+        Self::SourceQp,
+        Self::Idle,
+        Self::Port,
+        Self::Metric(Metric::Reordered),
+        Self::Vlan,
+        Self::Metric(Metric::Acks),
+        Self::Metric(Metric::IcrcBad),
+    ];
+
+    /// From left to right.
+    pub const IN_ORDER: [Self; 21] = [
+        Self::Source,
+        Self::Destination,
+        Self::Qp,
+        Self::SourceQp,
+        Self::Transport,
+        Self::Vlan,
+        Self::Dscp,
+        Self::Port,
+        Self::Metric(Metric::Packets),
+        Self::Metric(Metric::Bytes),
+        Self::Metric(Metric::Messages),
+        Self::Metric(Metric::Acks),
+        Self::Metric(Metric::Ce),
+        Self::Metric(Metric::Cnps),
+        Self::Metric(Metric::Naks),
+        Self::Metric(Metric::RnrNaks),
+        Self::Metric(Metric::Repeats),
+        Self::Metric(Metric::Missing),
+        Self::Metric(Metric::Reordered),
+        Self::Metric(Metric::IcrcBad),
+        Self::Idle,
+    ];
+
+    /// Heading.
+    pub const fn title(self, style: &Style) -> &'static str {
+        let rates = matches!(style.mode, Mode::Rates);
+        match self {
+            Self::Source => "SOURCE",
+            Self::Destination => "DESTINATION",
+            Self::Qp => {
+                if style.grouped {
+                    "FLOWS"
+                } else {
+                    "DST QP"
+                }
+            }
+            Self::SourceQp => "SRC QP",
+            Self::Transport => "TYPE",
+            Self::Dscp => "DSCP",
+            Self::Port => "SPORT",
+            Self::Vlan => "VLAN",
+            Self::Idle => "IDLE",
+            Self::Metric(m) => match m {
+                Metric::Packets => {
+                    if rates {
+                        "PKT/S"
+                    } else {
+                        "PACKETS"
+                    }
+                }
+                Metric::Bytes => {
+                    if rates {
+                        style.throughput.title()
+                    } else {
+                        "BYTES"
+                    }
+                }
+                Metric::Messages => {
+                    if rates {
+                        "MSG/S"
+                    } else {
+                        "MSGS"
+                    }
+                }
+                Metric::Ce => "CE",
+                Metric::Cnps => "CNP",
+                Metric::Naks => "NAK",
+                Metric::RnrNaks => "RNR",
+                Metric::Repeats => "REPEAT",
+                Metric::Missing => "MISS",
+                Metric::Reordered => "REORD",
+                Metric::Requests => "REQ",
+                Metric::Responses => "RESP",
+                Metric::Acks => "ACK",
+                Metric::IcrcBad => "ICRC!",
+                Metric::NotEct => "NOECT",
+                Metric::Ect => "ECT",
+            },
+        }
+    }
+
+    /// In words, for the help screen and the sort indicator.
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Self::Source => "source address",
+            Self::Destination => "destination address",
+            Self::Qp => "destination queue pair",
+            Self::SourceQp => "source queue pair",
+            Self::Transport => "transport",
+            Self::Dscp => "DSCP",
+            Self::Port => "UDP source port",
+            Self::Vlan => "VLAN",
+            Self::Idle => "time since the last packet",
+            Self::Metric(m) => match m {
+                Metric::Packets => "packets",
+                Metric::Bytes => "throughput",
+                Metric::Messages => "messages",
+                Metric::Ce => "congestion experienced marks",
+                Metric::Cnps => "congestion notifications",
+                Metric::Naks => "NAKs",
+                Metric::RnrNaks => "receiver-not-ready NAKs",
+                Metric::Repeats => "data sent again",
+                Metric::Missing => "missing packets",
+                Metric::Reordered => "packets out of order",
+                Metric::Requests => "requests",
+                Metric::Responses => "responses",
+                Metric::Acks => "acknowledges",
+                Metric::IcrcBad => "wrong ICRCs",
+                Metric::NotEct => "packets not ECN capable",
+                Metric::Ect => "ECN capable packets",
+            },
+        }
+    }
+
+    /// Fewest characters that it needs, without the gap.
+    pub const fn width(self) -> u16 {
+        match self {
+            // an IPv4 address; wider when there is room
+            Self::Source | Self::Destination => 15,
+            Self::Qp | Self::SourceQp => 8,
+            Self::Port => 5,
+            Self::Transport | Self::Dscp | Self::Vlan => 4,
+            Self::Metric(m) => match m {
+                Metric::Bytes | Metric::Packets | Metric::Repeats => 7,
+                _ => 6,
+            },
+            Self::Idle => 6,
+        }
+    }
+
+    /// Where the text stands.
+    pub const fn align(self) -> Align {
+        match self {
+            Self::Source | Self::Destination | Self::Transport => Align::Left,
+            _ => Align::Right,
+        }
+    }
+
+    /// Most people want the largest first, and addresses from the lowest.
+    pub const fn descending_first(self) -> bool {
+        matches!(self, Self::Metric(_))
+    }
+
+    /// A rate in this mode, not a sum.
+    pub const fn is_rate(self, mode: Mode) -> bool {
+        matches!(mode, Mode::Rates) && matches!(self, Self::Metric(Metric::Packets | Metric::Bytes | Metric::Messages))
+    }
+
+    /// The text of a line in this column.
+    pub fn cell(self, line: &Line<'_>, style: &Style) -> String {
+        let optional = |n: Option<u64>| n.map_or_else(|| "-".to_owned(), |n| n.to_string());
+        match (self, line) {
+            (Self::Source, Line::Flow(f)) => f.row.src.to_string(),
+            (Self::Source, Line::Pair(p)) => p.src.to_string(),
+            (Self::Destination, Line::Flow(f)) => f.row.dst.to_string(),
+            (Self::Destination, Line::Pair(p)) => p.dst.to_string(),
+            (Self::Qp, Line::Flow(f)) => format!("{:#x}", f.row.dest_qp),
+            (Self::Qp, Line::Pair(p)) => p.flows.to_string(),
+            (Self::SourceQp, Line::Flow(f)) => f.row.src_qp.map_or_else(|| "-".to_owned(), |q| format!("{q:#x}")),
+            (Self::Transport, Line::Flow(f)) => f.row.transport.to_owned(),
+            (Self::Transport, Line::Pair(p)) => match p.transports.as_slice() {
+                [one] => (*one).to_owned(),
+                _ => "mix".to_owned(),
+            },
+            (Self::Dscp, Line::Flow(f)) => optional(f.row.dscp.map(u64::from)),
+            (Self::Port, Line::Flow(f)) => optional(f.row.udp_srcport.map(u64::from)),
+            (Self::Vlan, Line::Flow(f)) => optional(f.row.vlan.map(u64::from)),
+            (Self::Idle, Line::Flow(f)) => idle(f, style.at),
+            (Self::SourceQp | Self::Dscp | Self::Port | Self::Vlan | Self::Idle, Line::Pair(_)) => String::new(),
+            (Self::Metric(m), line) => {
+                if self.is_rate(style.mode) {
+                    let n = line.delta(m);
+                    let n = if m == Metric::Bytes { n.saturating_mul(style.throughput.per_byte()) } else { n };
+                    units::si(per_second(n, style.interval_s))
+                } else {
+                    units::count(line.total(m))
+                }
+            }
+        }
+    }
+
+    /// Order of two lines by this column, smallest first.
+    pub fn compare(self, a: &Line<'_>, b: &Line<'_>, style: &Style) -> Ordering {
+        match (self, a, b) {
+            (Self::Metric(m), a, b) if self.is_rate(style.mode) => a.delta(m).cmp(&b.delta(m)),
+            (Self::Metric(m), a, b) => a.total(m).cmp(&b.total(m)),
+            (_, Line::Flow(a), Line::Flow(b)) => match self {
+                Self::Source => a.row.src.cmp(&b.row.src),
+                Self::Destination => a.row.dst.cmp(&b.row.dst),
+                Self::Qp => a.row.dest_qp.cmp(&b.row.dest_qp),
+                Self::SourceQp => a.row.src_qp.cmp(&b.row.src_qp),
+                Self::Transport => a.row.transport.cmp(b.row.transport),
+                Self::Dscp => a.row.dscp.cmp(&b.row.dscp),
+                Self::Port => a.row.udp_srcport.cmp(&b.row.udp_srcport),
+                Self::Vlan => a.row.vlan.cmp(&b.row.vlan),
+                // the longest silence has the oldest last packet
+                Self::Idle => b.row.last.total_cmp(&a.row.last),
+                Self::Metric(_) => Ordering::Equal,
+            },
+            (_, Line::Pair(a), Line::Pair(b)) => match self {
+                Self::Source => a.src.cmp(&b.src),
+                Self::Destination => a.dst.cmp(&b.dst),
+                Self::Qp => a.flows.cmp(&b.flows),
+                Self::Transport => a.transports.cmp(&b.transports),
+                _ => Ordering::Equal,
+            },
+            _ => Ordering::Equal,
+        }
+    }
+}
+
+fn idle(flow: &Flow, at: f64) -> String {
+    match flow.phase {
+        Phase::Ended { .. } => "ended".to_owned(),
+        Phase::Active => String::new(),
+        Phase::Idle => units::span(at - flow.row.last),
+    }
+}
+
+/// Sorts lines: by the column, then by what they carry, then by identity, so that equal lines do not jump.
+pub fn sort(lines: &mut [Line<'_>], column: Column, descending: bool, style: &Style) {
+    sort_by(lines, |l| l, column, descending, style);
+}
+
+/// The same for anything that has a line.
+pub fn sort_by<'a, T>(all: &mut [T], line: impl Fn(&T) -> &Line<'a>, column: Column, descending: bool, style: &Style) {
+    let tie = |a: &Line<'_>, b: &Line<'_>| match (a, b) {
+        (Line::Flow(a), Line::Flow(b)) => {
+            b.total.get(Metric::Packets).cmp(&a.total.get(Metric::Packets)).then_with(|| a.key.cmp(&b.key))
+        }
+        (Line::Pair(a), Line::Pair(b)) => (a.src, a.dst).cmp(&(b.src, b.dst)),
+        _ => Ordering::Equal,
+    };
+    all.sort_unstable_by(|a, b| {
+        let (a, b) = (line(a), line(b));
+        let by = column.compare(a, b, style);
+        let by = if descending { by.reverse() } else { by };
+        by.then_with(|| tie(a, b))
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_orders_name_each_column_once() {
+        let mut a: Vec<String> = Column::BY_IMPORTANCE.iter().map(|c| format!("{c:?}")).collect();
+        let mut b: Vec<String> = Column::IN_ORDER.iter().map(|c| format!("{c:?}")).collect();
+        a.sort();
+        b.sort();
+        assert_eq!(a, b);
+        a.dedup();
+        assert_eq!(a.len(), Column::IN_ORDER.len());
+    }
+
+    #[test]
+    fn titles_fit_their_columns() {
+        for mode in [Mode::Rates, Mode::Totals] {
+            for c in Column::IN_ORDER {
+                let style = Style { mode, throughput: Throughput::Bytes, ..Style::default() };
+                assert!(c.title(&style).len() <= usize::from(c.width()), "{c:?}");
+            }
+        }
+    }
+}

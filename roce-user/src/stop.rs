@@ -1,0 +1,87 @@
+//! The wish to stop: by signal, by key, or because the output was closed. Sleepers wake at once.
+
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Instant;
+
+use nix::sys::signal::{SigSet, Signal};
+
+/// Shared by everything that waits.
+#[derive(Clone, Debug, Default)]
+pub struct Stop(Arc<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    stopped: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Stop {
+    /// Asks everyone to stop.
+    pub fn now(&self) {
+        *self.0.stopped.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.0.changed.notify_all();
+    }
+
+    /// Whether to stop.
+    pub fn is_set(&self) -> bool {
+        *self.0.stopped.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sleeps until then; `false` if the wish to stop came first.
+    pub fn sleep_until(&self, then: Instant) -> bool {
+        let mut stopped = self.0.stopped.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if *stopped {
+                return false;
+            }
+            let left = then.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return true;
+            }
+            stopped = self.0.changed.wait_timeout(stopped, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Turns SIGINT, SIGTERM and SIGHUP into this wish. To be called before any other thread is started:
+    /// the signals are blocked here, and threads inherit that.
+    pub fn on_signals(&self, then: impl Fn() + Send + 'static) -> nix::Result<()> {
+        let mut signals = SigSet::empty();
+        for s in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
+            signals.add(s);
+        }
+        signals.thread_block()?;
+        let stop = self.clone();
+        std::thread::spawn(move || {
+            while signals.wait().is_ok() {
+                stop.now();
+                then();
+            }
+        });
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_sleeper_wakes_when_it_is_set() {
+        let stop = Stop::default();
+        let far = Instant::now() + Duration::from_secs(3600);
+        let sleeper = {
+            let stop = stop.clone();
+            std::thread::spawn(move || stop.sleep_until(far))
+        };
+        stop.now();
+        assert!(!sleeper.join().expect("the sleeper does not panic"));
+        assert!(!stop.sleep_until(Instant::now()));
+    }
+
+    #[test]
+    fn time_that_has_passed_is_not_waited_for() {
+        assert!(Stop::default().sleep_until(Instant::now()));
+    }
+}

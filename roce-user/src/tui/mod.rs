@@ -1,0 +1,166 @@
+//! The screen: terminal in and out again, input, and the loop that joins them to the reports.
+//!
+//! One thread waits for keys, one samples the source, signals have their own; all of them send into one
+//! channel, and only this loop draws. Nothing is polled: without a key or a report there is no work.
+
+pub mod app;
+pub mod event;
+#[cfg(test)]
+pub mod fixture;
+pub mod keys;
+pub mod matcher;
+pub mod theme;
+pub mod view;
+
+use std::io::Write as _;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{self, Sender};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use crossterm::event::{Event as Input, KeyEventKind};
+
+use crate::aggregate::{Aggregate, Report};
+use crate::source::{Event, Source, State};
+use crate::stop::Stop;
+use crate::units::Throughput;
+use app::App;
+use theme::Theme;
+
+/// How to begin.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Time between reports.
+    pub interval: Duration,
+    /// Bits or bytes.
+    pub throughput: Throughput,
+    /// Filter in force from the start.
+    pub filter: String,
+    /// UDP port of RoCEv2, to decode events.
+    pub port: u16,
+}
+
+enum Message {
+    Input(Input),
+    Report(Arc<Report>, State, Vec<Event>),
+    Failed(anyhow::Error),
+    Woken,
+}
+
+/// Where the latest report is for others (the exporter).
+pub type Latest = Arc<RwLock<Arc<Report>>>;
+
+/// Shows the source until the person quits or a signal comes. The terminal is as it was before, whatever
+/// happens: `ratatui` restores it in a panic, and here it is restored on every way out.
+pub fn run(source: Box<dyn Source>, options: &Options, stop: &Stop, latest: &Latest, wake: &Wake) -> Result<()> {
+    let mut app = App::new(Theme::from_environment(), options.interval, options.throughput);
+    app.port = options.port;
+    app.set_filter(&options.filter).map_err(|e| anyhow::anyhow!("filter: {e}"))?;
+    let (send, receive) = mpsc::channel();
+    wake.set(send.clone());
+    let interval_ms = Arc::new(AtomicU64::new(millis(options.interval)));
+    let mut terminal = ratatui::try_init().context("cannot use this terminal; --batch needs none")?;
+    let sampler = sampler(source, stop.clone(), Arc::clone(&interval_ms), Arc::clone(latest), send.clone());
+    std::thread::spawn(move || {
+        while let Ok(event) = crossterm::event::read() {
+            if send.send(Message::Input(event)).is_err() {
+                break;
+            }
+        }
+    });
+    let result = (|| -> Result<()> {
+        loop {
+            let size = terminal.size().context("cannot ask the terminal for its size")?;
+            app.set_rows(view::table_rows(&app, ratatui::layout::Rect::new(0, 0, size.width, size.height)));
+            terminal
+                .draw(|frame| {
+                    let area = frame.area();
+                    view::draw(&app, area, frame.buffer_mut());
+                    if let Some(at) = view::input_cursor(&app, area) {
+                        frame.set_cursor_position(at);
+                    }
+                })
+                .context("cannot draw")?;
+            // one picture for all that has come in the meantime
+            let Ok(first) = receive.recv() else { return Ok(()) };
+            for message in std::iter::once(first).chain(receive.try_iter()) {
+                match message {
+                    Message::Input(Input::Key(key)) if key.kind != KeyEventKind::Release => app.key(key),
+                    Message::Input(_) | Message::Woken => {}
+                    Message::Report(report, state, events) => app.take(report, state, &events),
+                    Message::Failed(e) => return Err(e),
+                }
+            }
+            interval_ms.store(millis(app.interval), Ordering::Relaxed);
+            if app.quit || stop.is_set() {
+                return Ok(());
+            }
+        }
+    })();
+    stop.now();
+    ratatui::restore();
+    // the source lives in that thread: when it has ended, everything is detached
+    if sampler.join().is_err() {
+        anyhow::bail!("the sampling thread panicked; this is a bug");
+    }
+    // the shell's prompt starts on a line of its own
+    let _ = std::io::stdout().flush();
+    result
+}
+
+fn millis(d: Duration) -> u64 {
+    u64::try_from(d.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn sampler(
+    mut source: Box<dyn Source>,
+    stop: Stop,
+    interval_ms: Arc<AtomicU64>,
+    latest: Latest,
+    send: Sender<Message>,
+) -> std::thread::JoinHandle<()> {
+    std::thread::spawn(move || {
+        let mut aggregate = Aggregate::default();
+        let mut sample = |source: &mut dyn Source, first: bool| -> Result<bool> {
+            let counts = if first {
+                Some(source.counts()?)
+            } else {
+                source.next(Duration::from_millis(interval_ms.load(Ordering::Relaxed)), &stop)?
+            };
+            let Some(c) = counts else { return Ok(false) };
+            let report = aggregate.push(c.at, c.totals, c.flows);
+            *latest.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&report);
+            let events = source.events();
+            Ok(send.send(Message::Report(report, source.state(), events)).is_ok() && !stop.is_set())
+        };
+        let mut first = true;
+        loop {
+            match sample(source.as_mut(), first) {
+                Ok(true) => first = false,
+                Ok(false) => break,
+                Err(e) => {
+                    let _ = send.send(Message::Failed(e));
+                    break;
+                }
+            }
+        }
+    })
+}
+
+/// Lets the signal thread wake the loop once it runs.
+#[derive(Clone, Debug, Default)]
+pub struct Wake(Arc<RwLock<Option<Sender<Message>>>>);
+
+impl Wake {
+    fn set(&self, send: Sender<Message>) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Some(send);
+    }
+
+    /// Wakes it.
+    pub fn wake(&self) {
+        if let Some(send) = &*self.0.read().unwrap_or_else(PoisonError::into_inner) {
+            let _ = send.send(Message::Woken);
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! What roce-fault does on these interfaces.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use super::put;
+use crate::tui::app::App;
+use crate::units::printable;
+
+/// Draws the page.
+pub fn draw(app: &App, area: Rect, buf: &mut Buffer) {
+    put(buf, area, 1, 0, "Injected faults", app.theme.head());
+    if app.state.faults.is_empty() {
+        put(buf, area, 1, 2, "roce-fault injects nothing on these interfaces.", app.theme.text());
+        return;
+    }
+    let height = usize::from(area.height.saturating_sub(2));
+    let first = app.scroll.min(app.state.faults.len().saturating_sub(height));
+    for (y, text) in app.state.faults.iter().skip(first).take(height).enumerate() {
+        put(buf, area, 1, 2 + u16::try_from(y).unwrap_or(0), &printable(text), app.theme.warn());
+    }
+}

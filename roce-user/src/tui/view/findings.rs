@@ -1,0 +1,59 @@
+//! What the rules found in what was seen.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use super::put;
+use crate::tui::app::App;
+use crate::units::printable;
+
+/// Draws the page.
+pub fn draw(app: &App, area: Rect, buf: &mut Buffer) {
+    put(buf, area, 1, 0, "Findings", app.theme.head());
+    if app.state.findings.is_empty() {
+        put(buf, area, 1, 2, "Nothing found so far.", app.theme.text());
+        put(buf, area, 1, 3, "Counters alone show less than packets: record with -w and run `roce-dissect check`.", app.theme.dim());
+        return;
+    }
+    let mut lines: Vec<(String, ratatui::style::Style)> = Vec::new();
+    let room = usize::from(area.width.saturating_sub(4));
+    for f in &app.state.findings {
+        let (sign, style) = match f.severity {
+            "error" => ("✗", app.theme.bad()),
+            "warning" => ("!", app.theme.warn()),
+            _ => ("·", app.theme.text()),
+        };
+        lines.push((format!("{sign} {} [{}]", printable(&f.title), f.code), style));
+        if let Some(flow) = &f.flow {
+            lines.push((format!("  {}", printable(flow)), app.theme.dim()));
+        }
+        for part in wrap(&printable(&f.detail), room) {
+            lines.push((format!("  {part}"), app.theme.text()));
+        }
+        lines.push((String::new(), app.theme.text()));
+    }
+    let height = usize::from(area.height.saturating_sub(2));
+    let first = app.scroll.min(lines.len().saturating_sub(height));
+    for (y, (text, style)) in lines.iter().skip(first).take(height).enumerate() {
+        put(buf, area, 1, 2 + u16::try_from(y).unwrap_or(0), text, *style);
+    }
+}
+
+/// Breaks text at blanks.
+pub fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut out: Vec<String> = Vec::new();
+    let mut line = String::new();
+    for word in text.split_whitespace() {
+        if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > width {
+            out.push(std::mem::take(&mut line));
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    if !line.is_empty() {
+        out.push(line);
+    }
+    out
+}
