@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use dissector::flow::row::{FlowRow, Totals};
+use jiff::tz::TimeZone;
 use serde::Serialize;
 use serde::ser::SerializeSeq;
 
@@ -131,11 +132,11 @@ pub fn json(out: &mut impl Write, report: &Report, options: &Options) -> io::Res
     out.write_all(b"\n")
 }
 
-/// Seconds since the epoch as local time of day.
-pub fn clock(at: f64) -> String {
+/// Seconds since the epoch as time of day.
+pub fn clock(at: f64, zone: &TimeZone) -> String {
     jiff::Timestamp::from_duration(jiff::SignedDuration::try_from_secs_f64(at).unwrap_or_default()).map_or_else(
         |_| "--:--:--".to_owned(),
-        |t| t.to_zoned(jiff::tz::TimeZone::system()).strftime("%H:%M:%S").to_string(),
+        |t| t.to_zoned_datetime(zone.clone()).strftime("%H:%M:%S").to_string(),
     )
 }
 
@@ -149,7 +150,7 @@ pub fn text(out: &mut impl Write, report: &Report, state: &State, options: &Opti
         grouped: false,
     };
     let taps: Vec<String> = state.taps.iter().map(|t| format!("{} ({})", t.name, t.how)).collect();
-    writeln!(out, "roce-top - {}, interval {:.1} s, {}", clock(report.at), report.interval_s, taps.join(", "))?;
+    writeln!(out, "roce-top - {}, interval {:.1} s, {}", clock(report.at, &TimeZone::system()), report.interval_s, taps.join(", "))?;
     let t = &report.totals;
     let active = report.flows.iter().filter(|f| f.phase == Phase::Active).count();
     writeln!(

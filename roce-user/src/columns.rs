@@ -176,7 +176,7 @@ impl Column {
                     if rates {
                         "PKT/S"
                     } else {
-                        "PACKETS"
+                        "PKTS"
                     }
                 }
                 Metric::Bytes => {
@@ -197,9 +197,9 @@ impl Column {
                 Metric::Cnps => "CNP",
                 Metric::Naks => "NAK",
                 Metric::RnrNaks => "RNR",
-                Metric::Repeats => "REPEAT",
+                Metric::Repeats => "RPT",
                 Metric::Missing => "MISS",
-                Metric::Reordered => "REORD",
+                Metric::Reordered => "ORDER",
                 Metric::Requests => "REQ",
                 Metric::Responses => "RESP",
                 Metric::Acks => "ACK",
@@ -252,8 +252,8 @@ impl Column {
             Self::Port => 5,
             Self::Transport | Self::Dscp | Self::Vlan => 4,
             Self::Metric(m) => match m {
-                Metric::Bytes | Metric::Packets | Metric::Repeats => 7,
-                _ => 6,
+                Metric::Bytes | Metric::Packets | Metric::Messages | Metric::Acks => 6,
+                _ => 5,
             },
             Self::Idle => 6,
         }

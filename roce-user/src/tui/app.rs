@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use dissector::flow::row::Endpoint;
+use jiff::tz::TimeZone;
 use tui_input::Input;
 use tui_input::backend::crossterm::EventHandler as _;
 
@@ -80,6 +81,8 @@ pub struct App {
     pub events: VecDeque<Told>,
     /// UDP port of RoCEv2, to decode events.
     pub port: u16,
+    /// For times of day.
+    pub zone: TimeZone,
     /// The picture is held.
     pub frozen: bool,
     /// Rates or totals, units.
@@ -125,6 +128,7 @@ impl App {
             state: State::default(),
             events: VecDeque::new(),
             port: dissector::wire::ROCE_UDP_PORT,
+            zone: TimeZone::system(),
             frozen: false,
             style: Style { throughput, ..Style::default() },
             sort: Column::Metric(Metric::Packets),
@@ -157,7 +161,7 @@ impl App {
             if self.events.len() == EVENTS {
                 self.events.pop_front();
             }
-            self.events.push_back(Told::of(e, self.port));
+            self.events.push_back(Told::of(e, self.port, &self.zone));
         }
         if !self.frozen {
             self.show_latest();

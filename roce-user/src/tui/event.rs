@@ -2,7 +2,10 @@
 
 use dissector::flow::row::{Endpoint, FlowRow};
 use dissector::frame::{Frame, LinkType};
+use dissector::wire::aeth::{self, Verdict};
 use dissector::wire::Packet;
+
+use jiff::tz::TimeZone;
 
 use crate::batch::clock;
 use crate::source::Event;
@@ -26,13 +29,13 @@ pub struct Told {
 
 impl Told {
     /// Decodes an event; `port` is the UDP port of RoCEv2.
-    pub fn of(event: &Event, port: u16) -> Self {
+    pub fn of(event: &Event, port: u16, zone: &TimeZone) -> Self {
         let frame = Frame::parse(&event.header, event.wire_len, LinkType::ETHERNET, port);
         let packet = frame.packet().and_then(Result::ok);
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the fraction of a second")]
         let micros = (event.at.fract() * 1e6) as u32;
         Self {
-            time: format!("{}.{micros:06}", clock(event.at)),
+            time: format!("{}.{micros:06}", clock(event.at, zone)),
             kind: event.kind,
             src: frame.net.map(|n| n.src),
             dst: frame.net.map(|n| n.dst),
@@ -54,7 +57,15 @@ fn words(p: &Packet<'_>) -> String {
     let name = p.op.map_or_else(|| format!("opcode {:#04x}", p.bth.opcode()), |o| o.name.to_owned());
     let mut text = format!("{name} PSN {}", p.bth.psn().get());
     if let Some(a) = p.ext.aeth {
-        text.push_str(&format!(", {}, MSN {}", a.syndrome(), a.msn()));
+        text.push_str(&match a.syndrome().verdict() {
+            Verdict::Ack(_) => ", ACK".to_owned(),
+            Verdict::Rnr(timer) => {
+                format!(", RNR NAK, wait {:.2} ms", f64::from(aeth::rnr_timer_10us(timer)) / 100.0)
+            }
+            Verdict::Nak(code) => format!(", NAK: {}", code.name()),
+            Verdict::Reserved(value) => format!(", reserved syndrome {value:#x}"),
+        });
+        text.push_str(&format!(", MSN {}", a.msn()));
     }
     if p.payload_len > 0 {
         text.push_str(&format!(", {} bytes", p.payload_len));

@@ -9,6 +9,8 @@ pub mod event;
 pub mod fixture;
 pub mod keys;
 pub mod matcher;
+#[cfg(test)]
+mod screens;
 pub mod theme;
 pub mod view;
 

@@ -66,7 +66,7 @@ pub fn draw(app: &App, area: Rect, buf: &mut Buffer) {
         }
     }
     if first + usize::from(left.height) <= all.len() {
-        put_right(buf, left, left.width.saturating_sub(1), left.height.saturating_sub(1), "↓ more", t.accent());
+        put(buf, left, 19, left.height.saturating_sub(1), "↓ more", t.accent());
     }
     if wide {
         let right = Rect { x: left.right(), y: left.y, width: area.right() - left.right(), height: left.height };
@@ -143,8 +143,8 @@ fn facts(app: &App, flow: &Flow, back: Option<&Flow>) -> Vec<Fact> {
     if flow.row.icrc.good + flow.row.icrc.bad > 0 {
         add("ICRC wrong", &|f| named(f.row.icrc.bad, t.bad()));
     }
-    add("first seen", &|f| (clock(f.row.first), plain));
-    add("last seen", &|f| (clock(f.row.last), plain));
+    add("first seen", &|f| (clock(f.row.first, &app.zone), plain));
+    add("last seen", &|f| (clock(f.row.last, &app.zone), plain));
     out
 }
 

@@ -9,7 +9,7 @@ use crate::tui::keys::{BINDINGS, Context};
 
 /// Draws it over the page, scrolled by `at` lines.
 pub fn draw(app: &App, at: usize, area: Rect, buf: &mut Buffer) {
-    let width = 66.min(area.width);
+    let width = 74.min(area.width);
     let height = u16::try_from(BINDINGS.len() + 2).unwrap_or(u16::MAX).min(area.height);
     let area = Rect { x: area.x + (area.width - width) / 2, y: area.y + (area.height - height) / 2, width, height };
     let inside = frame(app, area, "keys (Esc closes, ↑ ↓ scroll)", buf);

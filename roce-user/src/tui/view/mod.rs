@@ -88,7 +88,7 @@ impl Parts {
 
 fn bar(app: &App, area: Rect, buf: &mut Buffer) {
     buf.set_style(area, app.theme.bar());
-    let clock = clock(app.report.at);
+    let clock = clock(app.report.at, &app.zone);
     let state = if app.frozen {
         "FROZEN"
     } else if app.state.finished {

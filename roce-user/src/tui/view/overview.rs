@@ -367,6 +367,8 @@ fn row(app: &App, line: &Line<'_>, columns: &[(Column, u16)], area: Rect, buf: &
             Align::Right => {
                 // what grew in the interval says so without colour
                 let grew = matches!(c, Column::Metric(m) if m.is_trouble() && line.delta(*m) > 0);
+                let none = matches!(c, Column::Metric(m) if m.is_trouble() && line.total(*m) == 0);
+                let text = if none { "·".to_owned() } else { text };
                 let text = if grew && text.len() < usize::from(*w) { format!("+{text}") } else { text };
                 put_right(buf, room, *w, 0, &shorten(&text, usize::from(*w)), cell);
             }

@@ -1,0 +1,78 @@
+//! Screens as snapshots at three sizes, from a fixed state.
+
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use ratatui::layout::Rect;
+
+use super::app::App;
+use super::keys::{Action, Page, Step};
+use super::{fixture, view};
+
+fn screen(app: &mut App, (width, height): (u16, u16)) -> String {
+    app.set_rows(view::table_rows(app, Rect::new(0, 0, width, height)));
+    let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("a test backend");
+    terminal.draw(|f| view::draw(app, f.area(), f.buffer_mut())).expect("drawn");
+    // a buffer without room cannot be shown as text
+    if width == 0 { String::new() } else { terminal.backend().to_string() }
+}
+
+const SIZES: [(u16, u16); 3] = [(80, 24), (120, 40), (200, 60)];
+
+fn snapshots(name: &str, prepare: impl Fn(&mut App)) {
+    for size in SIZES {
+        let mut app = fixture::app();
+        prepare(&mut app);
+        insta::assert_snapshot!(format!("{name}_{}x{}", size.0, size.1), screen(&mut app, size));
+    }
+}
+
+#[test]
+fn overview() {
+    snapshots("overview", |_| {});
+}
+
+#[test]
+fn overview_grouped_and_totals() {
+    snapshots("grouped", |app| {
+        app.on(Action::Group);
+        app.on(Action::Totals);
+        app.on(Action::Move(Step::Down));
+    });
+}
+
+#[test]
+fn flow() {
+    snapshots("flow", |app| app.on(Action::Open));
+}
+
+#[test]
+fn help_and_sort_menu() {
+    snapshots("help", |app| app.on(Action::Help));
+    snapshots("sort", |app| app.on(Action::SortMenu));
+}
+
+#[test]
+fn findings_and_faults() {
+    snapshots("findings", |app| app.on(Action::Page(Page::Findings)));
+    snapshots("faults", |app| app.on(Action::Page(Page::Faults)));
+}
+
+#[test]
+fn no_size_is_too_small_to_draw() {
+    for width in [0, 1, 2, 10, 39, 40, 41, 60, 79, 80, 131] {
+        for height in [0, 1, 2, 5, 9, 10, 11, 15, 23] {
+            for action in [Action::Help, Action::SortMenu, Action::Filter, Action::Open, Action::Group, Action::Page(Page::Findings)] {
+                let mut app = fixture::app();
+                app.on(action);
+                screen(&mut app, (width, height));
+            }
+        }
+    }
+}
+
+#[test]
+fn without_colour_nothing_is_lost() {
+    let mut plain = fixture::app();
+    plain.theme.colour = false;
+    assert_eq!(screen(&mut plain, (120, 40)), screen(&mut fixture::app(), (120, 40)));
+}
