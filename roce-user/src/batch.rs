@@ -50,7 +50,11 @@ pub fn run(
         let Some(counts) = source.next(options.interval, stop)? else { break };
         let report = aggregate.push(counts.at, counts.totals, counts.flows);
         seen(&report);
-        let result = if options.json { json(&mut out, &report, options) } else { text(&mut out, &report, &source.state(), options) };
+        let result = if options.json {
+            json(&mut out, &report, options)
+        } else {
+            text(&mut out, &report, &source.state(), options)
+        };
         match result.and_then(|()| out.flush()) {
             Ok(()) => written += 1,
             Err(e) if e.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
@@ -134,10 +138,8 @@ pub fn json(out: &mut impl Write, report: &Report, options: &Options) -> io::Res
 
 /// Seconds since the epoch as time of day.
 pub fn clock(at: f64, zone: &TimeZone) -> String {
-    jiff::Timestamp::from_duration(jiff::SignedDuration::try_from_secs_f64(at).unwrap_or_default()).map_or_else(
-        |_| "--:--:--".to_owned(),
-        |t| t.to_zoned_datetime(zone.clone()).strftime("%H:%M:%S").to_string(),
-    )
+    jiff::Timestamp::from_duration(jiff::SignedDuration::try_from_secs_f64(at).unwrap_or_default())
+        .map_or_else(|_| "--:--:--".to_owned(), |t| t.to_zoned_datetime(zone.clone()).strftime("%H:%M:%S").to_string())
 }
 
 /// A head of a few lines and a line a flow.
@@ -150,7 +152,13 @@ pub fn text(out: &mut impl Write, report: &Report, state: &State, options: &Opti
         grouped: false,
     };
     let taps: Vec<String> = state.taps.iter().map(|t| format!("{} ({})", t.name, t.how)).collect();
-    writeln!(out, "roce-top - {}, interval {:.1} s, {}", clock(report.at, &TimeZone::system()), report.interval_s, taps.join(", "))?;
+    writeln!(
+        out,
+        "roce-top - {}, interval {:.1} s, {}",
+        clock(report.at, &TimeZone::system()),
+        report.interval_s,
+        taps.join(", ")
+    )?;
     let t = &report.totals;
     let active = report.flows.iter().filter(|f| f.phase == Phase::Active).count();
     writeln!(
@@ -171,22 +179,15 @@ pub fn text(out: &mut impl Write, report: &Report, state: &State, options: &Opti
         write!(out, "; events lost {}", t.events_lost)?;
     }
     writeln!(out)?;
-    let marks: Vec<String> = [
-        Metric::Ce,
-        Metric::Cnps,
-        Metric::Naks,
-        Metric::RnrNaks,
-        Metric::Repeats,
-        Metric::Missing,
-        Metric::Reordered,
-    ]
-    .iter()
-    .map(|m| {
-        let (total, new) = (report.total.get(*m), report.delta.get(*m));
-        let name = Column::Metric(*m).title(&style);
-        if new > 0 { format!("{name} {total} (+{new})") } else { format!("{name} {total}") }
-    })
-    .collect();
+    let marks: Vec<String> =
+        [Metric::Ce, Metric::Cnps, Metric::Naks, Metric::RnrNaks, Metric::Repeats, Metric::Missing, Metric::Reordered]
+            .iter()
+            .map(|m| {
+                let (total, new) = (report.total.get(*m), report.delta.get(*m));
+                let name = Column::Metric(*m).title(&style);
+                if new > 0 { format!("{name} {total} (+{new})") } else { format!("{name} {total}") }
+            })
+            .collect();
     writeln!(out, "Marks: {}", marks.join(", "))?;
     for notice in &state.notices {
         writeln!(out, "Note: {notice}")?;

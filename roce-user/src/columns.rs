@@ -64,8 +64,6 @@ pub struct Style {
     pub grouped: bool,
 }
 
-
-
 /// A line of the table.
 #[derive(Clone, Copy, Debug)]
 pub enum Line<'a> {

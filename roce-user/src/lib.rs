@@ -1,10 +1,10 @@
 //! User side: loader, snapshots, views, fault engine.
 pub mod aggregate;
+pub mod batch;
+pub mod columns;
 pub mod error;
 pub mod iface;
 pub mod load;
-pub mod batch;
-pub mod columns;
 pub mod source;
 pub mod stop;
 pub mod tui;

@@ -145,7 +145,9 @@ mod tests {
         assert_eq!(grouped(0), "0");
         assert_eq!(grouped(1_234_567), "1,234,567");
         assert_eq!(grouped(123_456), "123,456");
-        for (s, text) in [(0.0, "0.0s"), (9.94, "9.9s"), (59.0, "59s"), (723.0, "12m03s"), (18_420.0, "5h07m"), (273_600.0, "3d04h")] {
+        for (s, text) in
+            [(0.0, "0.0s"), (9.94, "9.9s"), (59.0, "59s"), (723.0, "12m03s"), (18_420.0, "5h07m"), (273_600.0, "3d04h")]
+        {
             assert_eq!(span(s), text);
         }
         assert_eq!(printable("a\u{1b}[2Jb"), "a\u{fffd}[2Jb");

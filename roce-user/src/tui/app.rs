@@ -10,12 +10,12 @@ use jiff::tz::TimeZone;
 use tui_input::Input;
 use tui_input::backend::crossterm::EventHandler as _;
 
+use super::event::Told;
 use super::keys::{self, Action, Context, Page, Step};
 use super::matcher::Matcher;
 use super::theme::Theme;
 use crate::aggregate::{self, Flow, FlowKey, HostPair, Metric, Phase, Report};
 use crate::columns::{self, Column, Line, Mode, Style};
-use super::event::Told;
 use crate::source::{Event, State};
 use crate::units::Throughput;
 
@@ -301,7 +301,8 @@ impl App {
     /// Does what is wanted.
     pub fn on(&mut self, action: Action) {
         match (&mut self.popup, action) {
-            (Popup::Help(_), Action::Back | Action::Help | Action::Open) | (Popup::Sort(_), Action::Back | Action::SortMenu) => {
+            (Popup::Help(_), Action::Back | Action::Help | Action::Open)
+            | (Popup::Sort(_), Action::Back | Action::SortMenu) => {
                 self.popup = Popup::None;
                 return;
             }

@@ -2,8 +2,8 @@
 
 use dissector::flow::row::{Endpoint, FlowRow};
 use dissector::frame::{Frame, LinkType};
-use dissector::wire::aeth::{self, Verdict};
 use dissector::wire::Packet;
+use dissector::wire::aeth::{self, Verdict};
 
 use jiff::tz::TimeZone;
 

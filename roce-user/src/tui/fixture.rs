@@ -114,7 +114,10 @@ pub fn report() -> Arc<Report> {
 pub fn app() -> App {
     let mut app = App::new(Theme { colour: true }, Duration::from_secs(1), Throughput::Bits);
     app.zone = jiff::tz::TimeZone::UTC;
-    let state = State { taps: vec![Tap { name: "eth0".to_owned(), how: "XDP driver, TC egress".to_owned() }], ..State::default() };
+    let state = State {
+        taps: vec![Tap { name: "eth0".to_owned(), how: "XDP driver, TC egress".to_owned() }],
+        ..State::default()
+    };
     app.take(report(), state, &[nak()]);
     app.elapsed_s = 10.0;
     app

@@ -263,7 +263,9 @@ impl Parser<'_> {
 fn compare(word: &str, op: Operator, value: Option<&Token>) -> Result<Node, String> {
     let lower = word.to_ascii_lowercase();
     let Some((_, field)) = FIELDS.iter().find(|(n, _)| *n == lower) else {
-        return Err(format!("no field is named {word:?}; for example src, dst, qp, transport, dscp, pps, ce, nak, repeat"));
+        return Err(format!(
+            "no field is named {word:?}; for example src, dst, qp, transport, dscp, pps, ce, nak, repeat"
+        ));
     };
     let Some(Token::Word(value)) = value else { return Err(format!("a value is missing behind {word}")) };
     let text = || Value::Text(value.to_ascii_lowercase());
@@ -422,14 +424,28 @@ mod tests {
         assert_eq!(passes("infiniband.bth.destqp == 0x11"), [0x11]);
         assert_eq!(passes("transport == ud"), passes("UD"));
         assert_eq!(passes("not ud").len() + passes("ud").len(), fixture::report().flows.len());
-        assert_eq!(passes("src == 10.0.0.0/8 or src == fd00::/16").len() + passes("!(addr contains .)  src != fd00::/16").len(), fixture::report().flows.len());
+        assert_eq!(
+            passes("src == 10.0.0.0/8 or src == fd00::/16").len()
+                + passes("!(addr contains .)  src != fd00::/16").len(),
+            fixture::report().flows.len()
+        );
         assert!(passes("nak > 0").len() < fixture::report().flows.len());
         assert_eq!(passes("bps >= 1k").len(), passes("not bps < 1000").len());
     }
 
     #[test]
     fn mistakes_are_sentences() {
-        for bad in ["qp ==", "(qp == 1", "foo == 1", "src > 1.1.1.1", "src == nonsense", "qp == x", "&&", "qp == 1 )", "\"open"] {
+        for bad in [
+            "qp ==",
+            "(qp == 1",
+            "foo == 1",
+            "src > 1.1.1.1",
+            "src == nonsense",
+            "qp == x",
+            "&&",
+            "qp == 1 )",
+            "\"open",
+        ] {
             let e = Matcher::parse(bad).expect_err(bad);
             assert!(!e.is_empty(), "{bad}");
         }

@@ -61,7 +61,14 @@ fn findings_and_faults() {
 fn no_size_is_too_small_to_draw() {
     for width in [0, 1, 2, 10, 39, 40, 41, 60, 79, 80, 131] {
         for height in [0, 1, 2, 5, 9, 10, 11, 15, 23] {
-            for action in [Action::Help, Action::SortMenu, Action::Filter, Action::Open, Action::Group, Action::Page(Page::Findings)] {
+            for action in [
+                Action::Help,
+                Action::SortMenu,
+                Action::Filter,
+                Action::Open,
+                Action::Group,
+                Action::Page(Page::Findings),
+            ] {
                 let mut app = fixture::app();
                 app.on(action);
                 screen(&mut app, (width, height));

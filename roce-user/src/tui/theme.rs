@@ -34,7 +34,11 @@ impl Theme {
 
     /// The bar on top.
     pub fn bar(self) -> Style {
-        if self.colour { Style::new().bg(Color::Blue).fg(Color::White) } else { Style::new().add_modifier(Modifier::REVERSED) }
+        if self.colour {
+            Style::new().bg(Color::Blue).fg(Color::White)
+        } else {
+            Style::new().add_modifier(Modifier::REVERSED)
+        }
     }
 
     /// Values worth reading first.

@@ -12,7 +12,14 @@ pub fn draw(app: &App, area: Rect, buf: &mut Buffer) {
     put(buf, area, 1, 0, "Findings", app.theme.head());
     if app.state.findings.is_empty() {
         put(buf, area, 1, 2, "Nothing found so far.", app.theme.text());
-        put(buf, area, 1, 3, "Counters alone show less than packets: record with -w and run `roce-dissect check`.", app.theme.dim());
+        put(
+            buf,
+            area,
+            1,
+            3,
+            "Counters alone show less than packets: record with -w and run `roce-dissect check`.",
+            app.theme.dim(),
+        );
         return;
     }
     let mut lines: Vec<(String, ratatui::style::Style)> = Vec::new();

@@ -123,7 +123,9 @@ fn footer(app: &App, area: Rect, buf: &mut Buffer) {
         x = put(buf, area, x, 0, &text, app.theme.strong());
         match wrong {
             Some(e) => put(buf, area, x + 2, 0, &format!("✗ {}", printable(e)), app.theme.bad()),
-            None => put(buf, area, x + 2, 0, "Enter use  Esc cancel   e.g. 10.0.0.1  nak > 0  dscp != 26", app.theme.dim()),
+            None => {
+                put(buf, area, x + 2, 0, "Enter use  Esc cancel   e.g. 10.0.0.1  nak > 0  dscp != 26", app.theme.dim())
+            }
         };
         return;
     }

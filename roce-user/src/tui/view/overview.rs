@@ -90,12 +90,7 @@ fn head(app: &App, area: Rect, buf: &mut Buffer) {
         let y = u16::try_from(i).unwrap_or(0) * spark;
         put(buf, left, 1, y, name, t.dim());
         put_right(buf, left, 19, y, value, t.strong());
-        let room = Rect {
-            x: left.x + 20,
-            y: left.y + y,
-            width: left.width.saturating_sub(21),
-            height: spark,
-        };
+        let room = Rect { x: left.x + 20, y: left.y + y, width: left.width.saturating_sub(21), height: spark };
         if i == 0 {
             plot::bars(r.history.iter().map(|s| s.pps), room, buf, t.accent());
         } else {
@@ -239,7 +234,9 @@ fn layout(app: &App, width: u16) -> Vec<(Column, u16)> {
     let mut chosen: Vec<Column> = Vec::new();
     let mut used = 1;
     for c in Column::BY_IMPORTANCE {
-        if app.style.grouped && matches!(c, Column::SourceQp | Column::Dscp | Column::Port | Column::Vlan | Column::Idle) {
+        if app.style.grouped
+            && matches!(c, Column::SourceQp | Column::Dscp | Column::Port | Column::Vlan | Column::Idle)
+        {
             continue;
         }
         let need = c.width() + 1;
@@ -294,7 +291,11 @@ fn table(app: &App, titles: Rect, rows: Rect, buf: &mut Buffer) {
                 }
             }
             Align::Right => {
-                let text = if sorted && title.len() < usize::from(*w) { format!("{}{title}", arrow(app)) } else { title.to_owned() };
+                let text = if sorted && title.len() < usize::from(*w) {
+                    format!("{}{title}", arrow(app))
+                } else {
+                    title.to_owned()
+                };
                 put_right(buf, room, *w, 0, &text, style);
             }
         }
@@ -413,7 +414,8 @@ fn nothing(app: &App, area: Rect, buf: &mut Buffer) {
 
 /// The list of columns to sort by.
 pub fn sort_menu(app: &App, at: usize, area: Rect, buf: &mut Buffer) {
-    let style = Style { mode: app.style.mode, throughput: app.style.throughput, grouped: app.style.grouped, ..app.style };
+    let style =
+        Style { mode: app.style.mode, throughput: app.style.throughput, grouped: app.style.grouped, ..app.style };
     let count = u16::try_from(Column::IN_ORDER.len()).unwrap_or(u16::MAX);
     let height = (count + 2).min(area.height);
     let width = 44.min(area.width);

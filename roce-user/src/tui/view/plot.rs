@@ -10,7 +10,8 @@ const EIGHTHS: [&str; 9] = [" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇"
 /// always visible. Returns the value of a full bar.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "scaled to the area's height before")]
 pub fn bars(values: impl DoubleEndedIterator<Item = f32>, area: Rect, buf: &mut Buffer, style: Style) -> f32 {
-    let shown: Vec<f32> = values.rev().take(usize::from(area.width)).map(|v| if v.is_finite() { v } else { 0.0 }).collect();
+    let shown: Vec<f32> =
+        values.rev().take(usize::from(area.width)).map(|v| if v.is_finite() { v } else { 0.0 }).collect();
     let top = shown.iter().copied().fold(0.0f32, f32::max);
     let levels = u32::from(area.height) * 8;
     for (i, v) in shown.iter().enumerate() {
