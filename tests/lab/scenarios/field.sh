@@ -1,4 +1,5 @@
 # what people meet in the field: several queue pairs at once, both directions, losses that hit anything, peers that vanish
+# lab: timeout=1500
 G=$(gid4); G6=$(gid6); PT="-d rxe0 -x $G -F"
 x() { n=$1; shift; pair $n "rxelab -g $G $*" -- "rxelab -g $G $* $PEER"; }
 x6() { n=$1; shift; pair $n "rxelab -6 -g $G6 $*" -- "rxelab -g $G6 $* $PEER6"; }

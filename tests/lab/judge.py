@@ -1,0 +1,157 @@
+#!/usr/bin/env python3
+"""Judges what a lab run brought back, with roce.py's reading of the captures as the measure.
+
+    judge.py RESULTS [--dissect roce-dissect]
+
+For every NAME.pcap, what is there is compared with it, without being asked:
+    NAME.top-a, -b     roce-top's last report on a machine: packets, bytes, opcodes, ECN, NAKs of each flow, and the sums
+    --dissect          `roce-dissect flows`: the same, and every ICRC
+    NAME.count-a, -b   what rxe counted: sequence errors and RNR NAKs that it sent are in the capture of that machine
+
+And what the scenario wrote with `expect NAME WORDS` (N is a number, or a least number as in 3+):
+    client|server ends N               its exit code
+    client|server says REGEX           its output
+    count OPCODE N                     packets of that name, e.g. count RC RDMA WRITE Middle 3+
+    nak REASON N | rnr N | again N | again-response N | back N | ce N | icrc-bad N
+    rxe a|b COUNTER N
+    finding CODE | no-finding CODE     `roce-dissect check`
+    injected a|b N                     faults that roce-fault reports on that machine
+    dropped a|b                        the packets it reports as dropped reached that machine's wire but not its stack: in the
+                                       other's capture, and (as often as reported) not in its own
+"""
+import collections, json, os, re, subprocess, sys
+import roce
+
+
+class Verdicts:
+    def __init__(self): self.good, self.bad = 0, []
+    def check(self, name, what, ok, detail=""):
+        if ok: self.good += 1
+        else: self.bad.append((name, what, detail))
+
+
+def holds(spec, n): return n >= int(spec[:-1]) if spec.endswith("+") else n == int(spec)
+
+
+def key_of(row):
+    """The flow of a JSON row. A source QP is part of it for datagrams only."""
+    return (row["src"], row["dst"], row["dest_qp"], row["src_qp"] if row["transport"] == "UD" else None)
+
+
+def compare(v, name, what, rows, packets, icrc):
+    want = roce.flows(packets)
+    have = {}
+    for r in rows:
+        v.check(name, what, key_of(r) not in have, f"flow twice: {key_of(r)}")
+        have[key_of(r)] = r
+    for k in sorted(set(want) | set(have), key=str):
+        if k not in have: v.check(name, what, False, f"flow {k} is missing, {want[k]['packets']} packets"); continue
+        if k not in want: v.check(name, what, False, f"flow {k} is not in the capture, {have[k]['packets']} packets"); continue
+        w, h = want[k], have[k]
+        for field in ("packets", "bytes", "rnr_naks", "ip_version", "vlan"):
+            v.check(name, what, h[field] == w[field], f"flow {k}: {field} {h[field]}, in the capture {w[field]}")
+        v.check(name, what, h["opcodes"] == dict(w["opcodes"]), f"flow {k}: opcodes {h['opcodes']}, in the capture {dict(w['opcodes'])}")
+        for field in ("ecn", "naks") + (("icrc",) if icrc else ()):
+            ours = {n: c for n, c in h[field].items() if c}
+            theirs = dict(w[field])
+            if field == "icrc": theirs["bad"] = theirs.get("bad", 0) + theirs.pop("flush", 0); theirs = {n: c for n, c in theirs.items() if c}
+            v.check(name, what, ours == theirs, f"flow {k}: {field} {ours}, in the capture {theirs}")
+
+
+def last_report(path):
+    reports = [json.loads(l) for l in open(path) if l.strip()]
+    return reports[-1] if reports else None
+
+
+def dissect(program, *words):
+    p = subprocess.run([program, *words], capture_output=True, text=True)
+    return p.returncode, p.stdout, p.stderr
+
+
+def injections(report):
+    """What a report of roce-fault says it did: a list of {action, opcode, psn, ...}."""
+    return report["events"]
+
+
+def judge(v, folder, name, program):
+    def path(suffix): return os.path.join(folder, name + suffix)
+    def text(suffix):
+        try: return open(path(suffix), errors="replace").read()
+        except FileNotFoundError: return None
+    captures = {}
+    for side, suffix in (("a", ".pcap"), ("b", ".b.pcap")):
+        if os.path.exists(path(suffix)): captures[side] = roce.read(path(suffix))[1]
+    packets = captures.get("a", [])
+    for side in "ab":
+        if os.path.exists(path(f".top-{side}")):
+            what = f"roce-top on {side}"
+            try: report = last_report(path(f".top-{side}"))
+            except ValueError as e: report = None; v.check(name, what, False, f"no JSON: {e}")
+            v.check(name, what, report is not None, f"no report; it said: {(text(f'.top-err-{side}') or '').strip()[-300:]}")
+            if report and side in captures:
+                t = report["totals"]
+                compare(v, name, what, report["flows"], captures[side], False)
+                v.check(name, what, sum(r["packets"] for r in report["flows"]) + t["overflow_packets"] == t["roce_packets"], f"flows and overflow do not add up to {t['roce_packets']}")
+                v.check(name, what, t["roce_packets"] == len(captures[side]), f"totals say {t['roce_packets']} RoCE packets, the capture has {len(captures[side])}")
+                v.check(name, what, t["overflow_packets"] == 0 and t["events_lost"] == 0, f"lost: {t}")
+    if program:
+        for side, suffix in (("a", ".pcap"), ("b", ".b.pcap")):
+            if side not in captures: continue
+            rc, out, err = dissect(program, "flows", "--json", path(suffix))
+            v.check(name, "roce-dissect flows", rc == 0, err.strip())
+            if rc == 0: compare(v, name, f"roce-dissect flows of {side}", json.loads(out), captures[side], True)
+            rc, out, err = dissect(program, "check", "--json", path(suffix))
+            v.check(name, "roce-dissect check", rc in (0, 1), f"exit {rc}: {err.strip()}")
+    rxe = {}
+    for side in "ab":
+        rxe[side] = {l.split()[0]: int(l.split()[1]) for l in (text(f".count-{side}") or "").splitlines()}
+        if side in captures and os.path.exists(path(f".top-{side}")):
+            address = {k.src for k in captures[side] if k.mac == bytes.fromhex("52540000000" + side)}
+            sent = [k for k in captures[side] if k.src in address]
+            for counter, n in (("out_of_seq_request", sum(k.nak == "psn_sequence_error" for k in sent)), ("send_rnr_err", sum(k.rnr for k in sent))):
+                v.check(name, f"rxe on {side}", rxe[side].get(counter, 0) == n, f"{counter} {rxe[side].get(counter, 0)}, in the capture {n}")
+    naks = collections.Counter(k.nak for k in packets if k.nak)
+    again, again_response, back = roce.repeats(packets)
+    simple = {"rnr": sum(k.rnr for k in packets), "again": again, "again-response": again_response, "back": back,
+              "ce": sum(k.ecn == 3 for k in packets), "icrc-bad": sum(k.icrc == "bad" for k in packets)}
+    for line in (text(".expect") or "").splitlines():
+        w = line.split()
+        try:
+            if w[0] in ("client", "server"):
+                side = "a" if w[0] == "client" else "b"
+                if w[1] == "ends": rc = (text(f".rc-{side}") or "-1").strip(); v.check(name, line, holds(w[2], int(rc)), f"exit code {rc}; it said: {(text(f'.say-{side}') or '').strip()[-300:]}")
+                else: v.check(name, line, re.search(line.split(None, 2)[2], text(f".say-{side}") or "") is not None, f"it said: {(text(f'.say-{side}') or '').strip()[-300:]}")
+            elif w[0] == "count": n = sum(k.name == " ".join(w[1:-1]) for k in packets); v.check(name, line, holds(w[-1], n), f"{n} in the capture")
+            elif w[0] == "nak": v.check(name, line, holds(w[2], naks[w[1]]), f"{naks[w[1]]} in the capture")
+            elif w[0] in simple: v.check(name, line, holds(w[1], simple[w[0]]), f"{simple[w[0]]} in the capture")
+            elif w[0] == "rxe": n = rxe[w[1]].get(w[2], 0); v.check(name, line, holds(w[3], n), f"rxe counted {n}")
+            elif w[0] in ("finding", "no-finding"):
+                rc, out, err = dissect(program, "check", "--json", path(".pcap"))
+                found = [f["code"] for f in json.loads(out)] if rc in (0, 1) else []
+                v.check(name, line, rc in (0, 1) and (w[1] in found) == (w[0] == "finding"), err.strip() or f"found: {', '.join(found) or 'nothing'}")
+            elif w[0] == "injected":
+                n = len(injections(json.loads(text(f".fault-{w[1]}"))))
+                v.check(name, line, holds(w[2], n), f"{n} reported")
+            elif w[0] == "dropped":
+                side, other = w[1], "ab".replace(w[1], "")
+                hit = collections.Counter((e["opcode"], e["psn"]) for e in injections(json.loads(text(f".fault-{side}"))))
+                theirs, own = (collections.Counter((k.name, k.psn) for k in captures[s] if k.mac == bytes.fromhex("52540000000" + other)) for s in (other, side))
+                v.check(name, line, theirs - own == hit and not own - theirs, f"reported {dict(hit)}, missing on {side}: {dict(theirs - own)}")
+            else: v.check(name, line, False, "judge.py does not know these words")
+        except Exception as e: v.check(name, line, False, f"{type(e).__name__}: {e}")
+
+
+def main():
+    words = sys.argv[1:]
+    program = words[words.index("--dissect") + 1] if "--dissect" in words else None
+    if not words: sys.exit(__doc__)
+    folder = words[0]
+    names = sorted({f[:-5] for f in os.listdir(folder) if f.endswith(".pcap") and not f.endswith(".b.pcap")} | {f[:-7] for f in os.listdir(folder) if f.endswith(".expect")})
+    v = Verdicts()
+    for name in names: judge(v, folder, name, program)
+    for name, what, detail in v.bad: print(f"FAIL {name}: {what}: {detail}")
+    print(f"{len(names)} recordings, {v.good} comparisons hold, {len(v.bad)} do not")
+    sys.exit(1 if v.bad else 0)
+
+
+if __name__ == "__main__": main()
