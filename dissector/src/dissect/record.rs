@@ -99,6 +99,12 @@ fn protocols(input: &Input<'_, '_>) -> String {
             LayerKind::Erspan => add("erspan"),
             LayerKind::Vxlan => add("vxlan"),
             LayerKind::Geneve => add("geneve"),
+            LayerKind::Llc => add("llc"),
+            LayerKind::Ah => add("ah"),
+            LayerKind::EtherIp => add("etherip"),
+            LayerKind::ControlWord => add("pwethcw"),
+            LayerKind::Rwh => add("rwh"),
+            LayerKind::Ipoib => add("ipoib"),
         }
     }
     if let Some(t) = input.frame.transport {

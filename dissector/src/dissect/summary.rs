@@ -27,6 +27,8 @@ pub fn protocol(input: &Input<'_, '_>) -> &'static str {
         Some(Encapsulation::RoceV2) => "RRoCE",
         Some(Encapsulation::RoceV1) => "RoCE",
         Some(Encapsulation::Native) => "InfiniBand",
+        None if let Some(aside) = &input.frame.aside => aside.protocol(),
+        None if let Some(name) = input.frame.carries.name() => name,
         None => match input.frame.layers.as_slice().last().map(|l| l.kind) {
             Some(LayerKind::Udp) => "UDP",
             Some(LayerKind::Ipv4) => "IPv4",
@@ -42,6 +44,9 @@ pub fn protocol(input: &Input<'_, '_>) -> &'static str {
 pub fn info(input: &Input<'_, '_>, out: &mut String) {
     match input.packet {
         None => {
+            if let Some(aside) = &input.frame.aside {
+                let _ = write!(out, "{aside} ");
+            }
             for n in &input.frame.notes {
                 let _ = write!(out, "[{}] ", super::analysis::note_words(n));
             }

@@ -3,7 +3,7 @@
 //! The same walk as the kernel program's, over the same constants. `None` means "not that shape, take the
 //! long way", never "not RoCE".
 
-use super::{Encapsulation, Frame, LayerKind, LinkType, Net, NetKind, Note, Transport, Udp, v4, v6};
+use super::{Encapsulation, Frame, LayerKind, LinkType, Net, NetKind, Transport, Udp, v4, v6};
 use crate::wire::bytes::{be16, part, u8_at};
 use crate::wire::outer::{self, ETH_LEN, IPV4_LEN, IPV6_LEN, UDP_LEN, VLAN_LEN};
 use crate::wire::{Bth, ETHERTYPE_ROCE_V1, Grh};
@@ -55,7 +55,7 @@ pub fn ethernet(bytes: &[u8], wire_len: usize, port: u16) -> Option<Frame<'_>> {
                 fragment: None,
             };
             o += header;
-            let (udp, declared) = udp(bytes, o, end, port)?;
+            let (udp, declared) = udp(bytes, o, port)?;
             (net, Some(udp), Encapsulation::RoceV2, o + UDP_LEN, declared, 0)
         }
         outer::ETHERTYPE_IPV6 => {
@@ -92,12 +92,12 @@ pub fn ethernet(bytes: &[u8], wire_len: usize, port: u16) -> Option<Frame<'_>> {
                 end,
                 fragment: None,
             };
-            let (udp, declared) = udp(bytes, o, end, port)?;
+            let (udp, declared) = udp(bytes, o, port)?;
             (net, Some(udp), Encapsulation::RoceV2, o + UDP_LEN, declared, extensions)
         }
         ETHERTYPE_ROCE_V1 => {
             let grh = Grh(at(bytes, o)?);
-            if grh.ip_ver() != 6 || grh.next_header() != Grh::NEXT_BTH {
+            if grh.ip_ver() != 6 || grh.next_header() != Grh::NEXT_BTH || usize::from(grh.pay_len()) < Bth::LEN {
                 return None;
             }
             let net = Net {
@@ -139,24 +139,17 @@ pub fn ethernet(bytes: &[u8], wire_len: usize, port: u16) -> Option<Frame<'_>> {
     };
     if let Some(u) = udp {
         f.layers.push(LayerKind::Udp, u.start, UDP_LEN);
-        let room = net.end.saturating_sub(u.start);
-        if room != usize::from(u.len) {
-            f.notes.push(Note::LengthMismatch { layer: LayerKind::Udp, says: usize::from(u.len), room });
-        }
-    }
-    let end = start + declared;
-    if wire_len > end.max(net.end) {
-        f.notes.push(Note::Trailer(wire_len - end.max(net.end)));
     }
     f.ethernet = Some(0);
     f.vlan_tci = tci;
     f.net = Some(net);
     f.udp = udp;
     f.transport = Some(Transport { encapsulation, start, declared });
+    f.note_lengths(net.end);
     Some(f)
 }
 
-fn udp(bytes: &[u8], start: usize, _end: usize, port: u16) -> Option<(Udp, usize)> {
+fn udp(bytes: &[u8], start: usize, port: u16) -> Option<(Udp, usize)> {
     let u: &[u8; UDP_LEN] = at(bytes, start)?;
     let dst_port = be16::<2, 8>(u);
     let len = be16::<4, 8>(u);

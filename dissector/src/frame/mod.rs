@@ -4,8 +4,19 @@
 //! two VLAN tags, IPv4 or IPv6, UDP 4791; RoCEv1) with the kernel program's own constants; everything else
 //! goes through the slower, complete walk. A frame is never an error: [`Frame::notes`] say what was odd.
 
+pub mod arp;
+pub mod aside;
 pub mod fast;
+pub mod icmp;
 pub mod icrc;
+mod link;
+pub mod lldp;
+pub mod mistake;
+pub mod pause;
+mod tunnel;
+mod walk;
+
+pub use aside::{Aside, Carries};
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::Range;
@@ -89,6 +100,50 @@ pub enum LayerKind {
     Vxlan,
     /// GENEVE header with options.
     Geneve,
+    /// IEEE 802.2 LLC header, with the SNAP extension if there is one.
+    Llc,
+    /// IP authentication header.
+    Ah,
+    /// EtherIP header.
+    EtherIp,
+    /// Pseudowire control word between MPLS and Ethernet.
+    ControlWord,
+    /// Raw header of native InfiniBand: an EtherType after the LRH.
+    Rwh,
+    /// Head of an IP-over-InfiniBand record.
+    Ipoib,
+}
+
+impl LayerKind {
+    /// Name in messages.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::None => "frame",
+            Self::Ethernet => "Ethernet",
+            Self::Vlan => "VLAN tag",
+            Self::Ipv4 => "IPv4",
+            Self::Ipv6 => "IPv6",
+            Self::Ipv6Extension => "IPv6 extension header",
+            Self::Udp => "UDP",
+            Self::Grh => "GRH",
+            Self::Lrh => "LRH",
+            Self::Sll | Self::Sll2 => "Linux cooked header",
+            Self::Null => "loopback header",
+            Self::Erf => "ERF record header",
+            Self::Mpls => "MPLS label",
+            Self::Pppoe => "PPPoE",
+            Self::Gre => "GRE",
+            Self::Erspan => "ERSPAN",
+            Self::Vxlan => "VXLAN",
+            Self::Geneve => "GENEVE",
+            Self::Llc => "LLC",
+            Self::Ah => "IP authentication header",
+            Self::EtherIp => "EtherIP",
+            Self::ControlWord => "pseudowire control word",
+            Self::Rwh => "RWH",
+            Self::Ipoib => "IPoIB header",
+        }
+    }
 }
 
 /// How many layers are kept; deeper nesting is noted and ends the walk.
@@ -113,6 +168,11 @@ impl Layers {
         };
         self.count += 1;
         true
+    }
+
+    /// Innermost layer so far.
+    pub fn last(&self) -> Option<Layer> {
+        self.as_slice().last().copied()
     }
 
     /// Those that are there.
@@ -261,6 +321,10 @@ pub struct Frame<'a> {
     pub udp: Option<Udp>,
     /// The RoCE or InfiniBand transport, if this frame has one.
     pub transport: Option<Transport>,
+    /// What follows the last layer, if it is not a transport.
+    pub carries: Carries,
+    /// What a frame without RoCE says about RoCE: pause frames, LLDP, ARP, ICMP errors …
+    pub aside: Option<Box<Aside>>,
     /// Oddities.
     pub notes: Vec<Note>,
 }
@@ -278,6 +342,8 @@ impl<'a> Frame<'a> {
             net: None,
             udp: None,
             transport: None,
+            carries: Carries::Nothing,
+            aside: None,
             notes: Vec::new(),
         }
     }
@@ -289,14 +355,77 @@ impl<'a> Frame<'a> {
         {
             return f;
         }
-        Self::new(bytes, wire_len, link)
+        walk::walk(bytes, wire_len, link, port)
     }
 
-    /// The transport packet, if there is one; `Err` if not even BTH is complete.
+    /// Like [`Self::parse`], but never by the short way: both give the same frame.
+    pub fn parse_the_long_way(bytes: &'a [u8], wire_len: usize, link: LinkType, port: u16) -> Self {
+        walk::walk(bytes, wire_len, link, port)
+    }
+
+    /// The transport packet, if there is one; `Err` if not even BTH is complete. Of a fragmented datagram,
+    /// what its first fragment holds.
     pub fn packet(&self) -> Option<Result<Packet<'a>, Stop>> {
         let t = self.transport?;
-        let bytes = self.bytes.get(t.start..).unwrap_or(&[]);
+        let end = match self.net {
+            Some(Net { fragment: Some(_), end, .. }) => end.min(self.bytes.len()),
+            _ => self.bytes.len(),
+        };
+        let bytes = self.bytes.get(t.start..end).unwrap_or(&[]);
         Some(Packet::parse(bytes, t.declared))
+    }
+
+    /// Packet type of a Linux cooked capture: 0 to us, 1 broadcast, 2 multicast, 3 to somebody else, 4 sent by us.
+    pub fn cooked_type(&self) -> Option<u16> {
+        let l = *self.layers.as_slice().first()?;
+        let start = l.start as usize;
+        match l.kind {
+            LayerKind::Sll => self.bytes.get(start..start + 2).map(|b| u16::from(b[0]) << 8 | u16::from(b[1])),
+            LayerKind::Sll2 => self.bytes.get(start + 10).map(|b| u16::from(*b)),
+            _ => None,
+        }
+    }
+
+    /// Notes about lengths that disagree and about bytes after the packet; `outer_end` is where the outermost
+    /// network packet ends by its own word.
+    fn note_lengths(&mut self, outer_end: usize) {
+        let mut end = outer_end;
+        if let Some(net) = self.net {
+            let layer = match net.kind {
+                NetKind::Ipv4 { .. } => LayerKind::Ipv4,
+                NetKind::Ipv6 { .. } => LayerKind::Ipv6,
+                NetKind::Grh => LayerKind::Grh,
+                NetKind::Lrh => LayerKind::Lrh,
+            };
+            let room = self.wire_len.saturating_sub(net.start);
+            let says = net.end.saturating_sub(net.start);
+            // 0 is what the sending host's kernel has before segmentation, or a packet that never had a length
+            let void = self.udp.is_some_and(|u| u.start >= net.end);
+            if says > room || void {
+                self.notes.push(Note::LengthMismatch { layer, says, room });
+            }
+            if let Some(u) = self.udp
+                && net.fragment.is_none()
+                && !void
+            {
+                let room = net.end.saturating_sub(u.start);
+                if room != usize::from(u.len) {
+                    self.notes.push(Note::LengthMismatch { layer: LayerKind::Udp, says: usize::from(u.len), room });
+                }
+            }
+            end = end.max(net.end);
+        }
+        if let Some(t) = self.transport
+            && self.net.is_none_or(|n| n.fragment.is_none())
+        {
+            end = end.max(t.start.saturating_add(t.declared));
+            if t.encapsulation == Encapsulation::Native {
+                end = end.saturating_add(icrc::VCRC_LEN);
+            }
+        }
+        if end > 0 && self.wire_len > end {
+            self.notes.push(Note::Trailer(self.wire_len - end));
+        }
     }
 
     /// VLAN id of the innermost tag.
