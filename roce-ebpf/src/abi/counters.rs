@@ -76,10 +76,8 @@ pub struct Flow {
     pub ops: [u64; OPS],
     /// Opcode of the latest packet in [`OP_OTHER`].
     pub other_opcode: u8,
-    /// 1 if RoCEv1.
-    pub v1: u8,
     /// Nothing.
-    pub pad: [u8; 2],
+    pub pad: [u8; 3],
     /// PSN of the latest acknowledge or response, with bit 31 once one came: it lies in the PSN space of the
     /// flow that it answers, and so tells which one that is.
     pub answered: u32,

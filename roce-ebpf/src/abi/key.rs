@@ -24,7 +24,9 @@ pub struct KeyV4 {
     /// CPU that counted.
     pub cpu: u32,
     /// [`super::Direction`].
-    pub direction: u32,
+    pub direction: u16,
+    /// 1 for RoCEv1, whose addresses are GIDs.
+    pub v1: u16,
 }
 layout!(KeyV4, 24, 8);
 
@@ -43,6 +45,8 @@ pub struct KeyV6 {
     /// CPU that counted.
     pub cpu: u32,
     /// [`super::Direction`].
-    pub direction: u32,
+    pub direction: u16,
+    /// 1 for RoCEv1, whose addresses are GIDs.
+    pub v1: u16,
 }
 layout!(KeyV6, 48, 8);

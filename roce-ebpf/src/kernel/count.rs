@@ -40,28 +40,9 @@ pub fn roce<C: Ctx>(ctx: &C, totals: &mut Totals, p: &mut Parsed) {
     totals.roce_bytes += u64::from(p.wire_len);
     // SAFETY: no arguments, no effects.
     let cpu = unsafe { bpf_get_smp_processor_id() };
-    let direction = p.direction as u32;
     let flow = match p.kind {
-        Net::V4 => {
-            // source and destination stand beside each other
-            let Some(b) = ctx.at::<8>(p.net_at + 12) else { return };
-            let [s0, s1, s2, s3, d0, d1, d2, d3] = *b;
-            let key = KeyV4 {
-                src: [s0, s1, s2, s3],
-                dst: [d0, d1, d2, d3],
-                dest_qp: p.dest_qp,
-                src_qp: p.src_qp,
-                cpu,
-                direction,
-            };
-            find(&FLOWS_V4, &key)
-        }
-        Net::V6 | Net::Grh => {
-            let Some(src) = ctx.at::<16>(p.net_at + 8) else { return };
-            let Some(dst) = ctx.at::<16>(p.net_at + 24) else { return };
-            let key = KeyV6 { src: *src, dst: *dst, dest_qp: p.dest_qp, src_qp: p.src_qp, cpu, direction };
-            find(&FLOWS_V6, &key)
-        }
+        Net::V4 => flow_v4(ctx, p, cpu),
+        Net::V6 | Net::Grh => flow_v6(ctx, p, cpu),
     };
     match flow {
         // SAFETY: the CPU is part of the key, so nothing else writes this element; user space deletes
@@ -78,6 +59,36 @@ pub fn roce<C: Ctx>(ctx: &C, totals: &mut Totals, p: &mut Parsed) {
     if ROCE_EVENTS.load() != 0 || ROCE_SAMPLE_EVERY.load() != 0 {
         sample::report(ctx, totals, p);
     }
+}
+
+#[inline(always)]
+fn flow_v4<C: Ctx>(ctx: &C, p: &Parsed, cpu: u32) -> Option<*mut Flow> {
+    // source and destination stand beside each other
+    let [s0, s1, s2, s3, d0, d1, d2, d3] = *ctx.at::<8>(p.net_at + 12)?;
+    let key = KeyV4 {
+        src: [s0, s1, s2, s3],
+        dst: [d0, d1, d2, d3],
+        dest_qp: p.dest_qp,
+        src_qp: p.src_qp,
+        cpu,
+        direction: p.direction as u16,
+        v1: 0,
+    };
+    find(&FLOWS_V4, &key)
+}
+
+#[inline(always)]
+fn flow_v6<C: Ctx>(ctx: &C, p: &Parsed, cpu: u32) -> Option<*mut Flow> {
+    let key = KeyV6 {
+        src: *ctx.at::<16>(p.net_at + 8)?,
+        dst: *ctx.at::<16>(p.net_at + 24)?,
+        dest_qp: p.dest_qp,
+        src_qp: p.src_qp,
+        cpu,
+        direction: p.direction as u16,
+        v1: u16::from(p.kind == Net::Grh),
+    };
+    find(&FLOWS_V6, &key)
 }
 
 #[inline(always)]
@@ -110,7 +121,6 @@ fn count<C: Ctx>(ctx: &C, flow: &mut Flow, p: &mut Parsed) {
     let now = unsafe { bpf_ktime_get_coarse_ns() };
     if flow.first == 0 {
         flow.first = now;
-        flow.v1 = u8::from(p.kind == Net::Grh);
         p.report |= kind::NEW_FLOW;
     }
     flow.last = now;
