@@ -90,7 +90,10 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(code) => code,
         Err(e) if is_closed_pipe(&e) => ExitCode::SUCCESS,
         Err(e) => {
-            eprintln!("roce-dissect: {}", crate::output::value::printable(&sentence(&e)));
+            // one line, save for a filter with the mark below it
+            let text = sentence(&e);
+            let lines: Vec<_> = text.lines().map(crate::output::value::printable).collect();
+            eprintln!("roce-dissect: {}", lines.join("\n"));
             ExitCode::from(2)
         }
     }

@@ -236,7 +236,7 @@ impl Job {
         let mut tree = Tree::for_fields(&self.wanted);
         dissect::dissect(&input, &mut tree);
         if let Some(f) = &self.filter
-            && !f.matches(&tree)
+            && !f.matches(&tree, record.bytes)
         {
             return false;
         }
@@ -286,7 +286,7 @@ impl Sink {
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let format = args.format()?;
     let port = args.port()?;
-    let filter = args.filter.as_deref().map(Filter::compile).transpose().map_err(|e| anyhow!("-Y: {e}"))?;
+    let filter = args.filter.as_deref().map(Filter::compile).transpose().context("-Y")?;
     let path = args.read.clone().or(args.file.clone()).ok_or_else(|| anyhow!("which FILE?"))?;
     let mut wanted = format.wanted();
     if let Some(f) = &filter {

@@ -143,16 +143,52 @@ impl Field {
         self.names.and_then(|f| f(v))
     }
 
-    /// The value that a word means, by exact match first, then without regard to case.
-    pub fn value_of_name(&self, word: &str) -> Option<u64> {
+    /// Values that have a name, as far as they are looked for: all of a byte, the lower ones of wider fields.
+    fn named(&self) -> impl Iterator<Item = (u64, Cow<'static, str>)> {
         let last = match self.ty {
             Type::Bool => 1,
             Type::U8 => 0xff,
             _ => 0xffff,
         };
-        let candidates = |f: Names| (0..=last).filter_map(move |v| f(v).map(|n| (v, n)));
-        let all = || self.names.into_iter().chain(self.aliases).flat_map(candidates);
-        all().find(|(_, n)| n == word).or_else(|| all().find(|(_, n)| n.eq_ignore_ascii_case(word))).map(|(v, _)| v)
+        let all = move |f: Names| (0..=last).chain([0xff_ffff]).filter_map(move |v| f(v).map(|n| (v, n)));
+        self.names.into_iter().chain(self.aliases).flat_map(all)
+    }
+
+    /// The values that a word means, without regard to case: the one of exactly this name; else those whose name is
+    /// this after its first word ("Acknowledge" of "RC Acknowledge"); else those whose name has these words in it.
+    pub fn values_of_name(&self, word: &str) -> Vec<u64> {
+        let word = word.trim().to_lowercase();
+        if word.is_empty() {
+            return Vec::new();
+        }
+        let padded = |s: &str| {
+            let words = s.to_lowercase();
+            format!(
+                " {} ",
+                words.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty()).collect::<Vec<_>>().join(" ")
+            )
+        };
+        let inner = padded(&word);
+        let pick = |f: &dyn Fn(&str) -> bool| {
+            let mut v: Vec<u64> = self.named().filter(|(_, n)| f(n)).map(|(v, _)| v).collect();
+            v.sort_unstable();
+            v.dedup();
+            v
+        };
+        let exact = pick(&|n| n.to_lowercase() == word);
+        if !exact.is_empty() {
+            return exact;
+        }
+        let tail = pick(&|n| n.split_once(' ').is_some_and(|(_, t)| t.to_lowercase() == word));
+        if !tail.is_empty() || inner.trim().is_empty() {
+            return tail;
+        }
+        pick(&|n| padded(n).contains(&inner))
+    }
+
+    /// Some of its names, for a message.
+    pub fn some_names(&self, count: usize) -> Vec<String> {
+        self.named().take(count).map(|(_, n)| format!("\"{n}\"")).collect()
     }
 }
 
