@@ -5,4 +5,5 @@
 #![no_std]
 
 pub mod abi;
+pub mod checksum;
 pub mod sequence;

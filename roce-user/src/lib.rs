@@ -5,6 +5,7 @@ pub mod attach;
 pub mod batch;
 pub mod columns;
 pub mod error;
+pub mod fault;
 pub mod iface;
 pub mod load;
 pub mod maps;

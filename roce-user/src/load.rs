@@ -3,7 +3,7 @@
 use aya::programs::{SchedClassifier, Xdp};
 use aya::{Ebpf, EbpfLoader};
 use dissector::wire::ROCE_UDP_PORT;
-use roce_ebpf::abi::{event, global};
+use roce_ebpf::abi::{event, fault, global};
 
 use crate::error::{Error, check_kernel, missing_capabilities};
 
@@ -27,7 +27,7 @@ pub struct Options {
     pub snaplen: u32,
     /// Bytes of the event ring; rounded up to a power of two.
     pub ring_bytes: u32,
-    /// Whether fault rules are looked at.
+    /// Whether there is room for fault rules to keep their history.
     pub faults: bool,
 }
 
@@ -74,7 +74,6 @@ fn load_object(object: &[u8], options: &Options) -> Result<Ebpf, Error> {
     if !missing.is_empty() {
         return Err(Error::NoPrivilege { what: "load a program into the kernel", missing });
     }
-    let faults = u8::from(options.faults);
     // every object of this layout has this symbol, and no other has
     let abi = 1u32;
     let log_level = aya_log_level();
@@ -85,11 +84,18 @@ fn load_object(object: &[u8], options: &Options) -> Result<Ebpf, Error> {
         .override_global(global::EVENTS, &options.events, true)
         .override_global(global::SAMPLE_EVERY, &options.sample_every, true)
         .override_global(global::SNAPLEN, &options.snaplen, true)
-        .override_global(global::FAULTS, &faults, true)
         .override_global("AYA_LOG_LEVEL", &log_level, false)
         .map_max_entries(global::FLOWS_V4, options.max_flows.max(1))
         .map_max_entries(global::FLOWS_V6, options.max_flows.max(1))
         .map_max_entries(global::EVENT_RING, options.ring_bytes.max(4096));
+    if options.faults {
+        loader
+            .map_max_entries(fault::map::FLOWS, fault::MAX_FLOWS)
+            .map_max_entries(fault::map::SEEN, fault::MAX_SEEN)
+            .map_max_entries(fault::map::STATES, fault::MAX_STATES)
+            .map_max_entries(fault::map::EVENTS, fault::EVENT_RING_BYTES)
+            .map_max_entries(fault::map::WATCH, fault::WATCH_RING_BYTES);
+    }
     loader.load(object).map_err(Error::of_load)
 }
 

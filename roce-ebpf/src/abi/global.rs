@@ -11,8 +11,6 @@ pub const SAMPLE_EVERY: &str = "ROCE_SAMPLE_EVERY";
 /// `u32`: bytes of each packet to report, up to [`super::event::LONG`]; more than [`super::event::SHORT`]
 /// takes the long record.
 pub const SNAPLEN: &str = "ROCE_SNAPLEN";
-/// `u8`: 1 if the fault rules are looked at.
-pub const FAULTS: &str = "ROCE_FAULTS";
 
 /// Map of [`super::KeyV4`] to [`super::Flow`].
 pub const FLOWS_V4: &str = "FLOWS_V4";

@@ -2,6 +2,7 @@
 
 pub mod counters;
 pub mod event;
+pub mod fault;
 pub mod global;
 pub mod key;
 

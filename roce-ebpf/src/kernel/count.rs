@@ -12,7 +12,6 @@ use roce_ebpf::abi::{Flow, KeyV4, KeyV6, Totals};
 use roce_ebpf::sequence::{Rule, Step};
 
 use super::ctx::Ctx;
-use super::fault::Verdict;
 use super::outer::Net;
 use super::roce::Parsed;
 use super::{FLOWS_V4, FLOWS_V6, ROCE_EVENTS, ROCE_SAMPLE_EVERY, sample};
@@ -27,10 +26,9 @@ const MIN_MTU: u32 = 256;
 
 /// Counts a packet that is not RoCE.
 #[inline(always)]
-pub fn other<C: Ctx>(ctx: &C, totals: &mut Totals) -> Verdict {
+pub fn other<C: Ctx>(ctx: &C, totals: &mut Totals) {
     totals.other_packets += 1;
     totals.other_bytes += u64::from(ctx.wire_len());
-    Verdict::Pass
 }
 
 /// Counts a RoCE packet, and reports it if it is of a kind that was asked for.
