@@ -16,6 +16,7 @@ use crate::capture::{Chunk, Reader, Record, Timestamp, Writer};
 use crate::dissect::ulp::{self, Conversations};
 use crate::dissect::{self, Input, RecordInfo, Tree, Wanted, analysis, record as frame_fields};
 use crate::filter::Filter;
+use crate::flow::{Analyzer, Place};
 use crate::frame::{Frame, LinkType, icrc};
 use crate::output::text::{Line, TimeStyle};
 use crate::output::{Format, columns::Columns, csv::Csv, field, json::Json, tree::Detail};
@@ -190,6 +191,12 @@ struct Clock {
     shown: Option<Timestamp>,
 }
 
+/// What is remembered from packet to packet for the sake of names and analysis.
+struct Memory {
+    conversations: Conversations,
+    analyzer: Analyzer,
+}
+
 /// What is done with each packet.
 struct Job {
     format: Format,
@@ -206,7 +213,7 @@ impl Job {
         &self,
         record: &Record<'_>,
         clock: &mut Clock,
-        memory: Option<&mut Conversations>,
+        memory: Option<&mut Memory>,
         decimals: u8,
         out: &mut Vec<u8>,
     ) -> bool {
@@ -228,11 +235,23 @@ impl Job {
             Some(Ok(p)) if self.icrc => Some(icrc::verify(&frame, p)),
             _ => None,
         };
-        let context = match (&packet, memory) {
-            (Some(Ok(p)), Some(m)) => Some(m.push(record.number, record.at, &frame, p)),
-            _ => None,
+        let (context, analysis) = match (&packet, memory) {
+            (Some(Ok(p)), Some(m)) => {
+                let place = Place { number: record.number, at: record.at };
+                let verdict = icrc.unwrap_or(icrc::Verdict::Unchecked(icrc::Why::Off));
+                let context = m.conversations.push(record.number, record.at, &frame, p);
+                (Some(context), Some(m.analyzer.push(place, &frame, p, verdict)))
+            }
+            _ => (None, None),
         };
-        let input = Input { record: info, frame: &frame, packet: packet.as_ref(), icrc, context: context.as_ref() };
+        let input = Input {
+            record: info,
+            frame: &frame,
+            packet: packet.as_ref(),
+            icrc,
+            context: context.as_ref(),
+            analysis: analysis.as_ref(),
+        };
         let mut tree = Tree::for_fields(&self.wanted);
         dissect::dissect(&input, &mut tree);
         if let Some(f) = &self.filter
@@ -249,9 +268,11 @@ impl Job {
         true
     }
 
-    /// Whether what a payload is matters: then earlier packets do.
+    /// Whether it matters what a payload is, or what became of a flow: then earlier packets do.
     fn remembers(&self) -> bool {
-        matches!(self.format, Format::Line(_)) || ulp::GROUPS.iter().any(|g| self.wanted.has_group(*g))
+        matches!(self.format, Format::Line(_))
+            || self.wanted.has_any(analysis::FROM_ANALYSIS)
+            || ulp::GROUPS.iter().any(|g| self.wanted.has_group(*g))
     }
 
     /// Whether a packet's text needs no other packet.
@@ -311,7 +332,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     // what is written keeps the order of the file anyway, and standard input shall show at once
     let alone = writer.is_some() || several == 1 || !job.independent() || path.as_os_str() == "-" || is_small(&path);
     let read = if alone {
-        let mut memory = args.conversations()?;
+        let mut memory = Memory { conversations: args.conversations()?, analyzer: Analyzer::default() };
         let memory = job.remembers().then_some(&mut memory);
         one_thread(&job, memory, &mut reader, writer.as_mut(), limit, &mut sink, &bar)
     } else {
@@ -351,7 +372,7 @@ fn decimals(reader: &Reader, record: &Record<'_>) -> u8 {
 
 fn one_thread(
     job: &Job,
-    mut memory: Option<&mut Conversations>,
+    mut memory: Option<&mut Memory>,
     reader: &mut Reader,
     mut writer: Option<&mut Writer>,
     limit: u64,

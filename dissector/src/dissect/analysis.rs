@@ -1,13 +1,17 @@
 //! `roce.*`: what Wireshark has no field for: the ICRC's verdict, remarks, and what only other packets can tell.
 
-use super::{Input, Tree};
+use super::{Field, Input, Tree};
+use crate::flow::Repeat;
 use crate::frame::icrc::Verdict;
-use crate::frame::{Encapsulation, Note};
+use crate::frame::{Encapsulation, Note, mistake};
 use crate::wire::aeth;
 use crate::wire::{NakCode, Stop};
 
 /// Group of these fields.
 pub const GROUP: u16 = 7;
+
+/// Fields that need the analysis of earlier packets.
+pub static FROM_ANALYSIS: &[&Field] = &[&FLOW, &RETRANSMISSION, &DUPLICATE, &GAP, &REORDERED, &ACK_OF, &RTT];
 
 crate::fields! {
     group 7;
@@ -21,16 +25,22 @@ crate::fields! {
     ICRC_CALCULATED "roce.icrc.calculated" "Calculated ICRC" U32 Hex {} "What a wrong ICRC should have been, read as infiniband.invariant.crc is.";
     ICRC_REASON "roce.icrc.reason" "Reason" Str Dec {} "Why the ICRC was not checked, or which mistake would explain a wrong one.";
     FLOW "roce.flow" "Flow" U32 Dec {} "Number of the flow, as `roce-dissect flows` has it.";
-    RETRANSMISSION "roce.retransmission" "Retransmission" Bool Dec {} "This PSN came earlier in the same flow and role.";
-    GAP "roce.gap" "Missing before this packet" U32 Dec {} "PSNs skipped before this packet.";
+    RETRANSMISSION "roce.retransmission" "Retransmission" Bool Dec {} "Sent again: this PSN came earlier in the same flow and role.";
+    DUPLICATE "roce.duplicate" "Duplicate" Bool Dec {} "A copy of an earlier packet that the network made.";
+    GAP "roce.gap" "Missing before this packet" U32 Dec {} "PSNs that were due and were passed over before this packet.";
+    REORDERED "roce.reordered" "Reordered" Bool Dec {} "First arrival, with a lower PSN than one seen before.";
     ACK_OF "roce.ack_of" "Acknowledges frame" U32 Dec {} "Frame whose PSN this packet acknowledges.";
     RTT "roce.rtt" "Time since that frame" Duration Dec {} "Seconds from that frame to its acknowledge.";
+    ASIDE "roce.aside" "About RoCE" Str Dec {} "What a frame without RoCE says about it: PFC, PAUSE, LLDP with DCBX, ARP, ICMP errors.";
 }
 
 /// Adds what is known beyond the bytes.
 pub fn build(input: &Input<'_, '_>, tree: &mut Tree<'_>) {
     let frame = input.frame;
     let Some(t) = frame.transport else {
+        if let Some(aside) = frame.aside.as_ref().filter(|_| tree.wants(&ASIDE)) {
+            tree.derive(&ASIDE, aside.to_string());
+        }
         notes(input, tree);
         return;
     };
@@ -63,10 +73,40 @@ pub fn build(input: &Input<'_, '_>, tree: &mut Tree<'_>) {
         Some(Verdict::Bad { calculated, .. }) => {
             tree.derive(&ICRC_STATUS, "bad");
             tree.derive(&ICRC_CALCULATED, calculated);
+            if tree.wants(&ICRC_REASON)
+                && let Some(mistake) = input.roce().and_then(|p| mistake::explain(frame, p))
+            {
+                tree.derive(&ICRC_REASON, mistake.to_string());
+            }
         }
         Some(Verdict::Unchecked(why)) => {
             tree.derive(&ICRC_STATUS, "unchecked");
             tree.derive(&ICRC_REASON, why.name());
+        }
+    }
+    if let Some(a) = input.analysis {
+        if let Some(id) = a.flow {
+            tree.derive(&FLOW, id);
+        }
+        match a.repeat {
+            Some(Repeat::Sent(cause)) => {
+                tree.derive(&RETRANSMISSION, true);
+                tree.label(&RETRANSMISSION, || format!("Retransmission: {}", cause.name()));
+            }
+            Some(Repeat::Copied) => tree.derive(&DUPLICATE, true),
+            None => {}
+        }
+        if a.gap > 0 {
+            tree.derive(&GAP, a.gap);
+        }
+        if a.reordered {
+            tree.derive(&REORDERED, true);
+        }
+        if let Some(n) = a.ack_of {
+            tree.derive(&ACK_OF, n);
+        }
+        if let Some(ns) = a.rtt {
+            tree.derive(&RTT, super::Value::Duration(ns));
         }
     }
     tree.close();

@@ -24,6 +24,7 @@ pub use registry::{Base, Field, Type, Wanted};
 pub use tree::{Node, Tree, Value};
 
 use crate::capture::Timestamp;
+use crate::flow::PacketInfo;
 use crate::frame::icrc::Verdict;
 use crate::frame::{Frame, LayerKind};
 use crate::wire::{Packet, Stop};
@@ -60,6 +61,8 @@ pub struct Input<'i, 'a> {
     pub icrc: Option<Verdict>,
     /// What earlier packets say about this one (see [`ulp::Conversations`]).
     pub context: Option<&'i ulp::Context>,
+    /// What the analysis of its flow says.
+    pub analysis: Option<&'i PacketInfo>,
 }
 
 impl<'i, 'a> Input<'i, 'a> {

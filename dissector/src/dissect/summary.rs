@@ -4,8 +4,9 @@ use std::fmt::Write as _;
 
 use super::Input;
 use super::transport::{opcode_name, stop_words, syndrome_words};
+use crate::flow::{PacketInfo, Repeat};
 use crate::frame::icrc::Verdict;
-use crate::frame::{Encapsulation, LayerKind};
+use crate::frame::{Encapsulation, LayerKind, mistake};
 use crate::wire::{Packet, Stop};
 
 /// Source and destination as text: network addresses, else MAC addresses.
@@ -70,9 +71,34 @@ pub fn info(input: &Input<'_, '_>, out: &mut String) {
                 };
             }
             if let Some(Verdict::Bad { found, calculated }) = input.icrc {
-                let _ = write!(out, " [ICRC bad: {found:#010x}, should be {calculated:#010x}]");
+                let _ = write!(out, " [ICRC bad: {found:#010x}, should be {calculated:#010x}");
+                if let Some(mistake) = mistake::explain(input.frame, p) {
+                    let _ = write!(out, ": {mistake}");
+                }
+                out.push(']');
+            }
+            if let Some(a) = input.analysis {
+                analysis(a, out);
             }
         }
+    }
+}
+
+/// What the analysis says, in brackets.
+fn analysis(a: &PacketInfo, out: &mut String) {
+    let _ = match a.repeat {
+        Some(Repeat::Sent(cause)) => write!(out, " [retransmission: {}]", cause.name()),
+        Some(Repeat::Copied) => write!(out, " [duplicate made by the network]"),
+        None => Ok(()),
+    };
+    if a.gap > 0 {
+        let _ = write!(out, " [{} PSN{} missing before this]", a.gap, if a.gap == 1 { "" } else { "s" });
+    }
+    if a.reordered {
+        out.push_str(" [reordered]");
+    }
+    if let Some(n) = a.ack_of {
+        let _ = write!(out, " [answers {n}]");
     }
 }
 

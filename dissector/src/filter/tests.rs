@@ -19,7 +19,7 @@ fn count(capture: &str, filter: &str) -> usize {
             _ => None,
         };
         let record = RecordInfo { number: r.number, at: r.at, ..RecordInfo::default() };
-        let input = Input { record, frame: &frame, packet: packet.as_ref(), icrc, context: None };
+        let input = Input { record, frame: &frame, packet: packet.as_ref(), icrc, context: None, analysis: None };
         let mut tree = Tree::for_fields(f.wanted());
         dissect::dissect(&input, &mut tree);
         n += usize::from(f.matches(&tree, r.bytes));
