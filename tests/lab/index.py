@@ -8,6 +8,8 @@
 import collections, json, os, shutil, subprocess, sys
 import roce
 
+NAK = {"psn_sequence_error": "PSN sequence error", "invalid_request": "invalid request", "remote_access_error": "remote access error",
+       "remote_operational_error": "remote operational error", "invalid_rd_request": "invalid RD request"}
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -28,7 +30,20 @@ def collect(folder, results):
         o.write("{\n" + ",\n".join(f"{json.dumps(n)}: {json.dumps(counts[n], sort_keys=True)}" for n in sorted(counts)) + "\n}\n")
 
 
-def pairs(counter): return ", ".join(f"{n} x{c}" for n, c in sorted(counter.items()))
+def pairs(counter, between): return between.join(f"{n} x{c}" for n, c in counter.items())
+
+
+def spelled(name):
+    """RC RDMA WRITE Last with Immediate: RC_WRITE_LAST_IMM"""
+    for long, short in (("RDMA ", ""), (" with Immediate", "_IMM"), (" with Invalidate", "_INV"), ("response", "RESP"), ("ATOMIC Acknowledge", "ATOMIC_ACK"),
+                        ("Acknowledge", "ACK"), ("CmpSwap", "CMP_SWAP"), ("FetchAdd", "FETCH_ADD")): name = name.replace(long, short)
+    return name.upper().replace(" ", "_")
+
+
+def counted(packets):
+    """Opcodes as the index has them; packets with a wrong ICRC say nothing."""
+    ops = collections.Counter(spelled(k.name) for k in packets if k.icrc != "bad")
+    return " ".join(f"{k}:{v}" for k, v in sorted(ops.items()))
 
 
 def row(path, counts):
@@ -37,20 +52,21 @@ def row(path, counts):
     total, packets = roce.read(path)
     good = [k for k in packets if k.icrc not in ("bad", "flush")]
     again, again_response, back = roce.repeats(packets)
-    ops = collections.Counter(k.name for k in packets if k.icrc != "bad")
     x = []
     def say(what, n):
         if n: x.append(f"{what}: {n}")
-    naks = collections.Counter(k.nak for k in good if k.nak)
-    if naks: x.append("NAK: " + pairs(naks))
-    say("RNR NAK", sum(k.rnr for k in good))
-    say("request PSNs seen again", again); say("response PSNs seen again", again_response); say("request PSN goes back", back)
+    naks = collections.Counter(NAK[k.nak] for k in good if k.nak)
+    if naks: x.append("NAK: " + pairs(naks, ", "))
+    rnr = sum(k.rnr for k in good)
+    if rnr: x.append(f"RNR NAK x{rnr}")
+    say("request PSNs seen again", again); say("response PSNs seen again", again_response)
+    if back: x.append(f"request PSN goes back: {back} times")
     say("ICRC wrong", sum(k.icrc == "bad" for k in packets))
     say("FLUSH with rxe's own ICRC (headers counted twice, not the standard's)", sum(k.icrc == "flush" for k in packets))
     say("ECN CE", sum(k.ecn == 3 for k in packets)); say("ECT", sum(k.ecn in (1, 2) for k in packets))
     say("VLAN tag", sum(k.vlan is not None for k in packets)); say("IPv6", sum(k.version == 6 for k in packets)); say("BECN", sum(k.becn for k in packets))
     cm = collections.Counter(k.cm for k in good if k.cm)
-    if cm: x.append("CM: " + pairs(cm))
+    if cm: x.append("CM: " + pairs(cm, " "))
     say("solicited", sum(k.solicited for k in good))
     pad = collections.Counter(k.pad for k in good if k.pad)
     if pad: x.append("pad " + " ".join(f"{k}:{c}" for k, c in sorted(pad.items())))
@@ -63,8 +79,8 @@ def row(path, counts):
         mine = sum(k.mac == bytes.fromhex("52540000000a") for k in packets)
         ds, dr = k.get("sent_pkts", 0) - mine, k.get("rcvd_pkts", 0) - (len(packets) - mine)
         if ds or dr: x.append(f"not in the file: {ds} sent, {dr} received")
-    qps = len({(k.src, k.qp) for k in packets})
-    return [f"{name}.pcap", os.path.getsize(path), total, len(packets), qps, ", ".join(f"{k} {v}" for k, v in sorted(ops.items()))], x, packets
+    qps = len({(k.src, k.qp) for k in good})
+    return [f"{name}.pcap", os.path.getsize(path), total, len(packets), qps, counted(packets)], x, packets
 
 
 def differs_from_tshark(path, packets):
@@ -79,7 +95,7 @@ def table(folder, tshark):
     counts = json.load(open(os.path.join(folder, "counters.json")))
     notes = json.load(open(os.path.join(HERE, "notes.json")))
     files = sorted(f for f in os.listdir(folder) if f.endswith(".pcap"))
-    lines, sums, all_ops = [], [0, 0, 0], collections.Counter()
+    lines, sums, everything = [], [0, 0, 0], []
     for f in files:
         cells, notable, packets = row(os.path.join(folder, f), counts)
         d = differs_from_tshark(os.path.join(folder, f), packets) if tshark else ""
@@ -87,10 +103,10 @@ def table(folder, tshark):
         if notes.get(f[:-5]): notable.append(notes[f[:-5]])
         lines.append("| " + " | ".join(map(str, cells + ["; ".join(notable)])) + " |")
         for i, v in enumerate(cells[1:4]): sums[i] += v
-        all_ops += collections.Counter(k.name for k in packets if k.icrc != "bad")
+        everything += packets
     head = open(os.path.join(HERE, "index-head.md")).read()
     return (head + f"\n{len(files)} files, {sums[1]} packets ({sums[2]} RoCEv2), {sums[0]} bytes.\n\nOpcodes over all files (packets whose ICRC is right):\n\n"
-            + ", ".join(f"{k} {v}" for k, v in sorted(all_ops.items()))
+            + counted(everything)
             + "\n\n| file | bytes | packets | RoCEv2 | destination QPs | opcodes | notable |\n|---|---|---|---|---|---|---|\n" + "\n".join(lines) + "\n")
 
 

@@ -1,4 +1,4 @@
-# wants an eth0 of MTU 4500: large RoCE MTUs and VLANs (also with IPv6), several with losses
+# large RoCE MTUs and VLANs (also with IPv6), several with losses
 # lab: mtu=4500
 G=$(gid4)
 x() { n=$1; shift; pair $n "rxelab -g $G $*" -- "rxelab -g $G $* $PEER"; }
