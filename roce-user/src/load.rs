@@ -153,20 +153,3 @@ mod tests {
         assert!(said.contains("without its kernel object") && said.contains("cargo xtask setup"), "{said}");
     }
 }
-
-#[cfg(all(test, kernel_object))]
-mod quick {
-    use super::*;
-    #[test]
-    fn verifies() {
-        let mut e = load(&Options { max_flows: 100, events: !0, ..Options::default() }).unwrap();
-        for (n, l) in [("roce_xdp", 0), ("roce_tc_out", 1), ("roce_tc_in", 1)] {
-            let i = if l == 0 {
-                xdp(&mut e, n).unwrap().info().unwrap()
-            } else {
-                classifier(&mut e, n).unwrap().info().unwrap()
-            };
-            println!("{n}: {:?} insns verified, {} jited", i.verified_instruction_count(), i.size_jitted());
-        }
-    }
-}

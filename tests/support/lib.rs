@@ -1,6 +1,7 @@
 //! What the tests and the demonstration share: network namespaces of their own, a raw socket, captured
 //! traffic with other addresses.
 
+pub mod bench;
 pub mod netns;
 pub mod play;
 pub mod raw;

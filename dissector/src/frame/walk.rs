@@ -304,7 +304,11 @@ impl<'a> Walk<'a> {
         });
         let mut at = o + IPV6_LEN;
         let mut fragment = None;
-        for e in extensions.clone() {
+        // etherparse's iterator would go on into the header at which the lax walk stopped, past the end of its slice
+        let end_of_extensions = at + extensions.slice().len();
+        let mut extensions = extensions.into_iter();
+        while at < end_of_extensions {
+            let Some(e) = extensions.next() else { break };
             let len = match &e {
                 Ipv6ExtensionSlice::HopByHop(h)
                 | Ipv6ExtensionSlice::Routing(h)

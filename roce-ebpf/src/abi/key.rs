@@ -6,7 +6,7 @@
 
 use super::layout;
 
-/// `src_qp` of a flow whose packets do not carry one (all but UD).
+/// `src_qp` of a flow whose packets do not carry one (all but UD and RD).
 pub const NO_QP: u32 = u32::MAX;
 
 /// A directed flow over IPv4, on one CPU.
@@ -19,7 +19,7 @@ pub struct KeyV4 {
     pub dst: [u8; 4],
     /// Destination QP.
     pub dest_qp: u32,
-    /// Source QP of a UD packet, else [`NO_QP`].
+    /// Source QP of a datagram, else [`NO_QP`].
     pub src_qp: u32,
     /// CPU that counted.
     pub cpu: u32,
@@ -40,7 +40,7 @@ pub struct KeyV6 {
     pub dst: [u8; 16],
     /// Destination QP.
     pub dest_qp: u32,
-    /// Source QP of a UD packet, else [`NO_QP`].
+    /// Source QP of a datagram, else [`NO_QP`].
     pub src_qp: u32,
     /// CPU that counted.
     pub cpu: u32,

@@ -20,6 +20,11 @@ pub enum Outer {
     Other,
 }
 
+/// IPv6 fragment header, bytes (RFC 8200, 4.5).
+const IPV6_FRAGMENT_LEN: usize = 8;
+/// Its offset and its more-fragments bit; without both the packet is whole.
+const IPV6_FRAGMENT_MASK: u16 = 0xfff9;
+
 /// Where things are in a RoCE frame, and what its outer headers say.
 pub struct At {
     /// First byte of the IP header or GRH.
@@ -87,10 +92,12 @@ fn v4<C: Ctx>(ctx: &C, net: usize, vlan: u16, port: u16) -> Outer {
         return Outer::Other;
     }
     if be16::<6, 20>(ip) & IPV4_FRAGMENT_MASK != 0 {
-        return Outer::Fragment;
+        // its header must be there for that to be said
+        return if ctx.at::<1>(net + header - 1).is_some() { Outer::Fragment } else { Outer::Other };
     }
     let tos = u8_at::<1, 20>(ip);
-    udp(ctx, At { net, bth: net + header, declared: 0, kind: Net::V4, src_port: 0, tos, vlan }, port)
+    let end = net + be16::<2, 20>(ip) as usize;
+    udp(ctx, At { net, bth: net + header, declared: 0, kind: Net::V4, src_port: 0, tos, vlan }, end, port)
 }
 
 #[inline(always)]
@@ -104,33 +111,48 @@ fn v6<C: Ctx>(ctx: &C, net: usize, vlan: u16, port: u16) -> Outer {
     let mut next = head.next_header();
     let mut o = net + IPV6_LEN;
     let mut n = 0;
-    while n < MAX_IPV6_EXTENSIONS && matches!(next, IPPROTO_HOPOPTS | IPPROTO_ROUTING | IPPROTO_DSTOPTS) {
+    while n < MAX_IPV6_EXTENSIONS
+        && matches!(next, IPPROTO_HOPOPTS | IPPROTO_ROUTING | IPPROTO_DSTOPTS | IPPROTO_FRAGMENT)
+    {
         let Some([after, len]) = ctx.at::<2>(o) else { return Outer::Other };
+        let mut size = (*len as usize + 1) * 8;
+        if next == IPPROTO_FRAGMENT {
+            let Some(f) = ctx.at::<IPV6_FRAGMENT_LEN>(o) else { return Outer::Other };
+            if be16::<2, 8>(f) & IPV6_FRAGMENT_MASK != 0 {
+                return if *after == IPPROTO_UDP { Outer::Fragment } else { Outer::Other };
+            }
+            // an atomic fragment (RFC 6946) is whole
+            size = IPV6_FRAGMENT_LEN;
+        }
         next = *after;
-        o += (*len as usize + 1) * 8;
+        o += size;
         n += 1;
     }
-    match next {
-        IPPROTO_UDP => udp(ctx, At { net, bth: o, declared: 0, kind: Net::V6, src_port: 0, tos, vlan }, port),
-        IPPROTO_FRAGMENT => match ctx.at::<2>(o) {
-            Some([IPPROTO_UDP, _]) => Outer::Fragment,
-            _ => Outer::Other,
-        },
-        _ => Outer::Other,
+    if next != IPPROTO_UDP {
+        return Outer::Other;
     }
+    let end = net + IPV6_LEN + head.pay_len() as usize;
+    udp(ctx, At { net, bth: o, declared: 0, kind: Net::V6, src_port: 0, tos, vlan }, end, port)
 }
 
-/// `at.bth` is where UDP starts, and is moved on.
+/// `at.bth` is where UDP starts, and is moved on; `end` is where the IP packet says that it ends.
 #[inline(always)]
-fn udp<C: Ctx>(ctx: &C, at: At, port: u16) -> Outer {
+fn udp<C: Ctx>(ctx: &C, at: At, end: usize, port: u16) -> Outer {
     let Some(u) = ctx.at::<UDP_LEN>(at.bth) else { return Outer::Other };
     if be16::<2, 8>(u) != port {
         return Outer::Other;
     }
     let len = be16::<4, 8>(u) as usize;
-    // a length that leaves no room for BTH makes it malformed: `declared` says so
-    let declared = if len < UDP_LEN { 0 } else { (len - UDP_LEN) as u32 };
+    // 0 is a jumbogram or a packet before segmentation, less than 8 is nonsense: then the IP length counts
+    let declared = if len < UDP_LEN { room(ctx, at.bth + UDP_LEN, end) } else { len - UDP_LEN } as u32;
     Outer::Roce(At { bth: at.bth + UDP_LEN, declared, src_port: be16::<0, 8>(u), ..at })
+}
+
+#[inline(always)]
+fn room<C: Ctx>(ctx: &C, start: usize, end: usize) -> usize {
+    let there = ctx.wire_len() as usize;
+    let end = if end < there { end } else { there };
+    if end > start { end - start } else { 0 }
 }
 
 #[inline(always)]

@@ -37,7 +37,7 @@ pub struct Parsed {
     pub flags: Flags,
     /// Destination QP.
     pub dest_qp: u32,
-    /// Source QP of a UD packet, else `NO_QP`.
+    /// Source QP of a datagram, else `NO_QP`.
     pub src_qp: u32,
     /// PSN.
     pub psn: u32,
@@ -100,12 +100,13 @@ pub fn parse<C: Ctx>(ctx: &C, at: &At, direction: Direction) -> Option<Parsed> {
         report: 0,
         missing: 0,
     };
-    if opcode >> 5 == Transport::Ud as u8
-        && flags.has(Flags::DETH)
-        && at.declared >= (Bth::LEN + Deth::LEN) as u32
-        && let Some(b) = ctx.at::<{ Deth::LEN }>(at.bth + Bth::LEN)
-    {
-        parsed.src_qp = Deth(b).src_qp().get();
+    if flags.has(Flags::DETH) {
+        let deth = parsed.after_bth(Transport::Rd, Header::Rdeth);
+        if at.declared as usize >= deth + Deth::LEN - at.bth
+            && let Some(b) = ctx.at::<{ Deth::LEN }>(deth)
+        {
+            parsed.src_qp = Deth(b).src_qp().get();
+        }
     }
     Some(parsed)
 }
