@@ -172,7 +172,8 @@ pub struct FlowKey {
     pub dest_qp: u32,
     /// Source QP, for datagrams only: there it is on the wire, elsewhere it may be learnt later.
     pub datagram_src_qp: Option<u32>,
-    /// Tells flows apart that share all of the above (a QP number used again).
+    /// Tells flows apart that share all of the above (a QP number used again, another interface): the
+    /// source's own number.
     pub generation: u32,
 }
 
@@ -183,7 +184,7 @@ impl FlowKey {
             dst: row.dst,
             dest_qp: row.dest_qp,
             datagram_src_qp: if row.transport == "UD" { row.src_qp } else { None },
-            generation: 0,
+            generation: row.id,
         }
     }
 }
@@ -375,7 +376,7 @@ impl Aggregate {
             let slot = loop {
                 match index.entry(key) {
                     Entry::Vacant(v) => break v,
-                    Entry::Occupied(_) => key.generation += 1,
+                    Entry::Occupied(_) => key.generation = key.generation.wrapping_add(1),
                 }
             };
             slot.insert(report.flows.len());

@@ -11,6 +11,7 @@ use serde::ser::SerializeSeq;
 
 use crate::aggregate::{Aggregate, Flow, Metric, Phase, Report, per_second};
 use crate::columns::{self, Align, Column, Line, Mode, Style};
+use crate::matcher::Matcher;
 use crate::source::{Source, State};
 use crate::stop::Stop;
 use crate::units::{self, Throughput};
@@ -30,6 +31,8 @@ pub struct Options {
     pub throughput: Throughput,
     /// Characters a line of text may take.
     pub width: usize,
+    /// Only flows that pass are listed.
+    pub filter: Option<Matcher>,
 }
 
 /// Reports until enough were written, the source ends, the stop comes, or nobody reads any more. When it
@@ -64,14 +67,18 @@ pub fn run(
             break;
         }
     }
-    Ok(())
+    match source.broken() {
+        Some(why) => Err(anyhow::anyhow!(why)),
+        None => Ok(()),
+    }
 }
 
 /// Flows of a report, busiest first where there is a limit.
-fn listed<'a>(report: &'a Report, top: Option<usize>, style: &Style) -> Vec<Line<'a>> {
-    let mut lines: Vec<Line<'a>> = report.flows.iter().map(Line::Flow).collect();
+fn listed<'a>(report: &'a Report, options: &Options, style: &Style) -> Vec<Line<'a>> {
+    let wanted = |f: &&Flow| options.filter.as_ref().is_none_or(|m| m.matches(f, report.interval_s));
+    let mut lines: Vec<Line<'a>> = report.flows.iter().filter(wanted).map(Line::Flow).collect();
     columns::sort(&mut lines, Column::Metric(Metric::Packets), true, style);
-    if let Some(n) = top {
+    if let Some(n) = options.top {
         lines.truncate(n);
     }
     lines
@@ -130,7 +137,7 @@ pub fn json(out: &mut impl Write, report: &Report, options: &Options) -> io::Res
         at: report.at,
         interval_s: report.interval_s,
         totals: JsonTotals { totals: &report.totals, pps: report.pps(), bps: report.bps() },
-        flows: JsonFlows { lines: listed(report, options.top, &style), interval_s: report.interval_s },
+        flows: JsonFlows { lines: listed(report, options, &style), interval_s: report.interval_s },
     };
     serde_json::to_writer(&mut *out, &object)?;
     out.write_all(b"\n")
@@ -154,7 +161,7 @@ pub fn text(out: &mut impl Write, report: &Report, state: &State, options: &Opti
     let taps: Vec<String> = state.taps.iter().map(|t| format!("{} ({})", t.name, t.how)).collect();
     writeln!(
         out,
-        "roce-top - {}, interval {:.1} s, {}",
+        "roce-top - {}, interval {:.3} s, {}",
         clock(report.at, &TimeZone::system()),
         report.interval_s,
         taps.join(", ")
@@ -193,9 +200,13 @@ pub fn text(out: &mut impl Write, report: &Report, state: &State, options: &Opti
         writeln!(out, "Note: {notice}")?;
     }
     writeln!(out)?;
-    let lines = listed(report, options.top, &style);
+    let lines = listed(report, options, &style);
     if lines.is_empty() {
-        writeln!(out, "no RoCE flow seen yet\n")?;
+        writeln!(
+            out,
+            "{}\n",
+            if options.filter.is_some() { "no flow passes the filter" } else { "no RoCE flow seen yet" }
+        )?;
         return Ok(());
     }
     table(out, &lines, &style, options.width)?;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use dissector::flow::row::{FlowRow, Totals};
+use dissector::frame::LinkType;
 
 use crate::stop::Stop;
 
@@ -28,6 +29,11 @@ pub trait Source: Send {
 
     /// What there is to say about where the counts come from.
     fn state(&mut self) -> State;
+
+    /// Why it ended before its time, as a sentence.
+    fn broken(&self) -> Option<String> {
+        None
+    }
 
     /// Packets worth showing since the last call, oldest first.
     fn events(&mut self) -> Vec<Event> {
@@ -85,4 +91,6 @@ pub struct Event {
     pub header: Vec<u8>,
     /// Bytes that were on the wire.
     pub wire_len: usize,
+    /// Link type of the header.
+    pub link: LinkType,
 }

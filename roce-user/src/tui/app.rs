@@ -12,10 +12,10 @@ use tui_input::backend::crossterm::EventHandler as _;
 
 use super::event::Told;
 use super::keys::{self, Action, Context, Page, Step};
-use super::matcher::Matcher;
 use super::theme::Theme;
 use crate::aggregate::{self, Flow, FlowKey, HostPair, Metric, Phase, Report};
 use crate::columns::{self, Column, Line, Mode, Style};
+use crate::matcher::Matcher;
 use crate::source::{Event, State};
 use crate::units::Throughput;
 

@@ -1,7 +1,7 @@
 //! Events in words: the frame's first bytes, decoded by the dissector.
 
 use dissector::flow::row::{Endpoint, FlowRow};
-use dissector::frame::{Frame, LinkType};
+use dissector::frame::Frame;
 use dissector::wire::Packet;
 use dissector::wire::aeth::{self, Verdict};
 
@@ -30,7 +30,7 @@ pub struct Told {
 impl Told {
     /// Decodes an event; `port` is the UDP port of RoCEv2.
     pub fn of(event: &Event, port: u16, zone: &TimeZone) -> Self {
-        let frame = Frame::parse(&event.header, event.wire_len, LinkType::ETHERNET, port);
+        let frame = Frame::parse(&event.header, event.wire_len, event.link, port);
         let packet = frame.packet().and_then(Result::ok);
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the fraction of a second")]
         let micros = (event.at.fract() * 1e6) as u32;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dissector::flow::row::{Ecn, Endpoint, FlowRow, IcrcCounts, Naks, Totals};
+use dissector::frame::LinkType;
 use dissector::wire::opcode::byte;
 
 use super::app::App;
@@ -132,5 +133,5 @@ pub fn nak() -> Event {
     f.extend([0xc0, 0, 0x12, 0xb7, 0, 28, 0, 0]);
     // BTH: acknowledge, P_Key ffff, QP 0x12, PSN 1000; AETH: NAK PSN sequence error, MSN 7; ICRC
     f.extend([0x11, 0, 0xff, 0xff, 0, 0, 0, 0x12, 0, 0, 3, 0xe8, 0x60, 0, 0, 7, 0, 0, 0, 0]);
-    Event { at: 1_000_009.25, kind: "NAK", wire_len: f.len(), header: f }
+    Event { at: 1_000_009.25, kind: "NAK", wire_len: f.len(), header: f, link: LinkType::ETHERNET }
 }

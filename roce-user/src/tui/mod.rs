@@ -8,7 +8,6 @@ pub mod event;
 #[cfg(test)]
 pub mod fixture;
 pub mod keys;
-pub mod matcher;
 #[cfg(test)]
 mod screens;
 pub mod theme;

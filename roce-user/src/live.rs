@@ -1,0 +1,270 @@
+//! The kernel's counters as a source, with what can be said about their interfaces.
+
+use std::os::fd::AsFd as _;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use dissector::frame::LinkType;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use roce_ebpf::abi::event::kind;
+
+use crate::attach::{Attach, Mode};
+use crate::cli::{Top, XdpMode};
+use crate::iface;
+use crate::load::{NOTABLE, Options};
+use crate::rdma;
+use crate::record::Recorder;
+use crate::snapshot;
+use crate::source::{Cumulative, Event, Source, State, Tap};
+use crate::stop::Stop;
+
+/// Seconds without RoCE after which something is said about it.
+const QUIET: Duration = Duration::from_secs(5);
+/// Events that are kept between two reports.
+const EVENTS: usize = 4096;
+/// Longest wait on the ring before the wish to stop is looked at.
+const SLICE_MS: u16 = 100;
+/// Bytes of the event ring when packets are recorded.
+const RECORDING_RING: u32 = 64 << 20;
+
+/// Interfaces that are being watched.
+pub struct Live {
+    live: snapshot::Live,
+    recorder: Option<Recorder>,
+    started: Instant,
+    due: Instant,
+    events: std::collections::VecDeque<Event>,
+    last: Option<Last>,
+    hint: Option<(Instant, Vec<String>)>,
+}
+
+/// What the latest snapshot said beside the counts.
+#[derive(Clone, Copy, Default)]
+struct Last {
+    packets: u64,
+    roce: u64,
+    overflow: u64,
+    lost: u64,
+    spread: usize,
+    unexplained: i64,
+}
+
+impl Live {
+    /// Attaches to the interfaces; `events` if somebody looks at them.
+    pub fn start(top: &Top, events: bool) -> Result<Self> {
+        let recording = top.write.is_some();
+        let options = Options {
+            port: top.port,
+            max_flows: top.max_flows,
+            events: if events { NOTABLE & !kind::MAD } else { 0 },
+            sample_every: u32::from(recording),
+            snaplen: top.snaplen,
+            ring_bytes: if recording { RECORDING_RING } else { Options::default().ring_bytes },
+            ..Options::default()
+        };
+        let how = Attach {
+            mode: match top.xdp_mode {
+                XdpMode::Auto => Mode::Auto,
+                XdpMode::Driver => Mode::Driver,
+                XdpMode::Skb => Mode::Skb,
+            },
+            no_egress: top.no_egress,
+            ..Attach::default()
+        };
+        // before anything is attached: an unwritable file is the person's mistake
+        let recorder =
+            top.write.as_deref().map(|path| Recorder::create(path, &top.interface, top.snaplen)).transpose()?;
+        let live = snapshot::Live::start(&top.interface, &options, &how)?;
+        let now = Instant::now();
+        Ok(Self {
+            live,
+            recorder,
+            started: now,
+            due: now,
+            events: std::collections::VecDeque::new(),
+            last: None,
+            hint: None,
+        })
+    }
+
+    /// "eth0 (XDP driver, TC egress)", for each interface.
+    pub fn describe(&self) -> Vec<Tap> {
+        self.live.taps().iter().map(|t| Tap { name: t.interface.name.clone(), how: t.how() }).collect()
+    }
+
+    fn drain(&mut self) -> Result<()> {
+        let lost = self.last.map_or(0, |l| l.lost);
+        while let Some((tap, e)) = self.live.next_event() {
+            if let Some(r) = &mut self.recorder {
+                r.packet(tap, &e, lost)?;
+            }
+            let Some(kind) = word(e.kinds) else { continue };
+            if self.events.len() == EVENTS {
+                self.events.pop_front();
+            }
+            self.events.push_back(Event {
+                at: e.at.seconds(),
+                kind,
+                header: e.bytes,
+                wire_len: e.wire_len as usize,
+                link: LinkType::ETHERNET,
+            });
+        }
+        Ok(())
+    }
+
+    /// Waits, writing down what the ring brings meanwhile; `false` if the wish to stop came first.
+    fn wait(&mut self, stop: &Stop) -> Result<bool> {
+        if self.recorder.is_none() {
+            return Ok(stop.sleep_until(self.due));
+        }
+        loop {
+            self.drain()?;
+            if stop.is_set() {
+                return Ok(false);
+            }
+            let left = self.due.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(true);
+            }
+            let wait = u16::try_from(left.as_millis()).unwrap_or(SLICE_MS).clamp(1, SLICE_MS);
+            let fds = self.live.event_fds();
+            let mut fds: Vec<PollFd<'_>> = fds.iter().map(|f| PollFd::new(f.as_fd(), PollFlags::POLLIN)).collect();
+            match poll(&mut fds, PollTimeout::from(wait)) {
+                Ok(_) | Err(nix::Error::EINTR) => {}
+                Err(e) => return Err(std::io::Error::from(e).into()),
+            }
+        }
+    }
+
+    /// Why there may be nothing to see, looked up at most every few seconds.
+    fn hints(&mut self) -> Vec<String> {
+        let Some(last) = self.last else { return Vec::new() };
+        let quiet = self.started.elapsed();
+        if last.roce > 0 || quiet < QUIET {
+            return Vec::new();
+        }
+        if let Some((at, hint)) = &self.hint
+            && at.elapsed() < QUIET
+        {
+            return hint.clone();
+        }
+        let mut out = Vec::new();
+        let devices = rdma::devices();
+        for tap in self.live.taps() {
+            let name = &tap.interface.name;
+            let hardware =
+                devices.iter().find(|d| d.interfaces.contains(name) && matches!(d.kind, rdma::Kind::Hardware(_)));
+            if let Some(d) = hardware {
+                out.push(format!(
+                    "no RoCE on {name}: {} moves its RoCE past the kernel, in hardware; use a mirror port",
+                    d.name
+                ));
+            } else if last.packets == 0 {
+                out.push(format!("no packet at all on {name} for {} s: is it the right interface?", quiet.as_secs()));
+            } else if iface::Interface::named(name).is_ok_and(|i| !i.promiscuous) {
+                out.push(format!(
+                    "no RoCE on {name} for {} s, {} other packets; on a mirror port: ip link set {name} promisc on",
+                    quiet.as_secs(),
+                    last.packets
+                ));
+            } else {
+                out.push(format!(
+                    "no RoCE on {name} for {} s, {} other packets; try roce-top doctor -i {name}",
+                    quiet.as_secs(),
+                    last.packets
+                ));
+            }
+        }
+        self.hint = Some((Instant::now(), out.clone()));
+        out
+    }
+}
+
+/// Why an event is shown; the worst of its reasons.
+fn word(kinds: u32) -> Option<&'static str> {
+    [
+        (kind::NAK, "NAK"),
+        (kind::RNR, "RNR"),
+        (kind::REPEAT, "repeat"),
+        (kind::GAP, "gap"),
+        (kind::CNP, "CNP"),
+        (kind::LATE, "late"),
+    ]
+    .iter()
+    .find_map(|(bit, word)| (kinds & bit != 0).then_some(*word))
+}
+
+impl Source for Live {
+    fn counts(&mut self) -> Result<Cumulative> {
+        let s = self.live.snapshot()?;
+        self.last = Some(Last {
+            packets: s.totals.packets,
+            roce: s.totals.roce_packets,
+            overflow: s.totals.overflow_packets,
+            lost: s.totals.events_lost,
+            spread: s.spread,
+            unexplained: s.unexplained,
+        });
+        self.drain()?;
+        Ok(Cumulative { at: s.at.seconds(), totals: s.totals, flows: s.flows })
+    }
+
+    fn next(&mut self, interval: Duration, stop: &Stop) -> Result<Option<Cumulative>> {
+        let now = Instant::now();
+        self.due += interval;
+        // after a pause (a stopped process, a longer interval before) there is nothing to catch up
+        if self.due < now || self.due > now + interval {
+            self.due = now + interval;
+        }
+        self.wait(stop)?;
+        let counts = self.counts()?;
+        if stop.is_set()
+            && let Some(r) = &mut self.recorder
+        {
+            r.finish()?;
+        }
+        Ok(Some(counts))
+    }
+
+    fn state(&mut self) -> State {
+        let mut notices = self.live.trouble();
+        notices.extend(self.hints());
+        if let Some(l) = self.last {
+            if l.unexplained != 0 {
+                notices.push(format!("{} packets are counted that no flow explains: this is a bug", l.unexplained));
+            }
+            if l.overflow > 0 {
+                notices.push(format!(
+                    "the flow table is full: {} packets are in the totals only (--max-flows)",
+                    l.overflow
+                ));
+            }
+            if l.lost > 0 && self.recorder.is_some() {
+                notices.push(format!("{} packets are not in the recording: the ring was full", l.lost));
+            }
+            if l.spread > 0 {
+                notices.push(format!(
+                    "{} flows come over several CPUs: their repeats and missing packets are counted on each CPU by itself",
+                    l.spread
+                ));
+            }
+        }
+        notices.extend(self.live.taps().iter().flat_map(|t| t.notes.iter().cloned()));
+        State { taps: self.describe(), notices, ..State::default() }
+    }
+
+    fn events(&mut self) -> Vec<Event> {
+        self.events.drain(..).collect()
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        if let Some(r) = &mut self.recorder
+            && let Err(e) = r.finish()
+        {
+            eprintln!("roce-top: {e:#}");
+        }
+    }
+}
