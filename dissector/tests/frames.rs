@@ -286,7 +286,8 @@ fn verdicts_and_counts_are_those_of_the_index() {
 
 /// What both ways must agree on, for a frame that the short way takes.
 fn both_ways(bytes: &[u8], wire_len: usize) {
-    if let Some(short) = dissector::frame::fast::ethernet(bytes, wire_len, ROCE_UDP_PORT) {
+    let mut short = Frame::new(bytes, wire_len, LinkType::ETHERNET);
+    if dissector::frame::fast::ethernet(&mut short, ROCE_UDP_PORT) {
         let long = Frame::parse_the_long_way(bytes, wire_len, LinkType::ETHERNET, ROCE_UDP_PORT);
         assert_eq!(short, long);
     }
@@ -300,7 +301,7 @@ fn look(f: &Frame<'_>) {
         assert!(!text.chars().any(char::is_control), "{text:?}");
     }
     for l in f.layers.as_slice() {
-        assert!((l.start + l.len) as usize <= f.bytes.len(), "{l:?} beyond {} bytes", f.bytes.len());
+        assert!(l.start as usize + usize::from(l.len) <= f.bytes.len(), "{l:?} beyond {} bytes", f.bytes.len());
     }
     if let Some(Ok(p)) = f.packet() {
         assert!(p.payload.len() <= p.payload_len);
@@ -690,7 +691,7 @@ fn every_way_in() {
             let cut = Frame::parse(&bytes[..n], bytes.len(), LinkType(link), ROCE_UDP_PORT);
             let there = layers(&cut);
             let all = f.layers.as_slice();
-            let fit = all.iter().take_while(|l| (l.start + l.len) as usize <= n).count();
+            let fit = all.iter().take_while(|l| l.start as usize + usize::from(l.len) <= n).count();
             // four or six bits tell MPLS from its content, so a cut may change what is read after the label
             if !name.starts_with("MPLS") {
                 assert_eq!(there, expected[..fit], "{name} cut at {n}");

@@ -5,6 +5,7 @@ pub mod bench;
 pub mod netns;
 pub mod play;
 pub mod raw;
+pub mod synth;
 pub mod traffic;
 
 use std::path::PathBuf;

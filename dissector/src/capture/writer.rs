@@ -138,12 +138,11 @@ impl Writer {
     /// Writes a record. `interfaces` are those of the reader that it came from.
     pub fn write(&mut self, record: &Record<'_>, interfaces: &[Interface]) -> Result<(), WriteError> {
         let made;
-        let interface = match interfaces.get(record.interface as usize) {
-            Some(i) => i,
-            None => {
-                made = Interface::new(record.link, 0);
-                &made
-            }
+        let interface = if let Some(i) = interfaces.get(record.interface as usize) {
+            i
+        } else {
+            made = Interface::new(record.link, 0);
+            &made
         };
         self.start(Some((record, interface)))?;
         let name = &self.name;
@@ -167,19 +166,18 @@ impl Writer {
             }
             Kind::Ng(w) => {
                 let slot = record.interface as usize;
-                let id = match self.interfaces.get(slot).copied().flatten() {
-                    Some(id) => id,
-                    None => {
-                        w.write_block(&description(interface).into_block()).map_err(|e| refused(&e))?;
-                        if self.interfaces.len() <= slot {
-                            self.interfaces.resize(slot + 1, None);
-                        }
-                        if let Some(s) = self.interfaces.get_mut(slot) {
-                            *s = Some(self.written);
-                        }
-                        self.written += 1;
-                        self.written - 1
+                let id = if let Some(id) = self.interfaces.get(slot).copied().flatten() {
+                    id
+                } else {
+                    w.write_block(&description(interface).into_block()).map_err(|e| refused(&e))?;
+                    if self.interfaces.len() <= slot {
+                        self.interfaces.resize(slot + 1, None);
                     }
+                    if let Some(s) = self.interfaces.get_mut(slot) {
+                        *s = Some(self.written);
+                    }
+                    self.written += 1;
+                    self.written - 1
                 };
                 let options = record.options.comments().map(|c| EnhancedPacketOption::Common(CommonOption::Comment(c)));
                 let flags = record.options.flags().map(EnhancedPacketOption::Flags);

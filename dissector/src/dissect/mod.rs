@@ -79,7 +79,7 @@ pub fn dissect<'a>(input: &Input<'_, 'a>, tree: &mut Tree<'a>) {
     }
     for layer in input.frame.layers.as_slice() {
         let start = layer.start as usize;
-        let bytes = input.frame.slice(start..start.saturating_add(layer.len as usize));
+        let bytes = input.frame.slice(start..start.saturating_add(usize::from(layer.len)));
         match layer.kind {
             LayerKind::Ethernet | LayerKind::Vlan | LayerKind::Sll | LayerKind::Sll2 | LayerKind::Null => {
                 if tree.wants_group(link::GROUP) {

@@ -6,7 +6,7 @@ use super::arp::Arp;
 use super::icmp::Icmp;
 use super::lldp::Lldp;
 use super::pause::Pfc;
-use crate::wire::bytes::{be32, part};
+use crate::wire::bytes::part;
 
 /// Something beside RoCE that explains RoCE.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,12 +91,12 @@ pub struct IbLink {
 impl IbLink {
     /// From its six bytes.
     pub const fn parse(b: &[u8; 6]) -> Self {
-        let word = be32::<0, 6>(b);
+        let [b0, b1, b2, b3, ..] = *b;
         Self {
-            op: (word >> 28) as u8,
-            fctbs: (word >> 16) as u16 & 0x0fff,
-            vl: (word >> 12) as u8 & 15,
-            fccl: word as u16 & 0x0fff,
+            op: b0 >> 4,
+            fctbs: u16::from_be_bytes([b0 & 15, b1]),
+            vl: b2 >> 4,
+            fccl: u16::from_be_bytes([b2 & 15, b3]),
             lpcrc: u16::from_be_bytes(*part::<4, 2, 6>(b)),
         }
     }

@@ -1,9 +1,9 @@
 //! The short way: Ethernet, VLAN tags, IPv4 or IPv6 with extension headers, UDP to the RoCE port; RoCEv1.
 //!
-//! The same walk as the kernel program's, over the same constants. `None` means "not that shape, take the
+//! The same walk as the kernel program's, over the same constants. `false` means "not that shape, take the
 //! long way", never "not RoCE".
 
-use super::{Encapsulation, Frame, LayerKind, LinkType, Net, NetKind, Transport, Udp, v4, v6};
+use super::{Encapsulation, Frame, LayerKind, Net, NetKind, Transport, Udp, v4, v6};
 use crate::wire::bytes::{be16, part, u8_at};
 use crate::wire::outer::{self, ETH_LEN, IPV4_LEN, IPV6_LEN, UDP_LEN, VLAN_LEN};
 use crate::wire::{Bth, ETHERTYPE_ROCE_V1, Grh};
@@ -12,8 +12,62 @@ fn at<const N: usize>(bytes: &[u8], start: usize) -> Option<&[u8; N]> {
     bytes.get(start..)?.first_chunk::<N>()
 }
 
-/// Walks an Ethernet frame that holds RoCE in its usual shape, complete at least through the BTH.
-pub fn ethernet(bytes: &[u8], wire_len: usize, port: u16) -> Option<Frame<'_>> {
+/// Walks an Ethernet frame that holds RoCE in its usual shape, complete at least through the BTH. `f` is one
+/// of which nothing is known yet, and stays so where the answer is `false`.
+#[inline]
+pub fn ethernet(f: &mut Frame<'_>, port: u16) -> bool {
+    let Some(shape) = shape(f.bytes, port) else { return false };
+    let Shape { net, udp, transport, vlan_tci, tags, extensions } = shape;
+    f.layers.push(LayerKind::Ethernet, 0, ETH_LEN);
+    for t in 0..tags {
+        f.layers.push(LayerKind::Vlan, ETH_LEN + t * VLAN_LEN, VLAN_LEN);
+    }
+    match net.kind {
+        NetKind::Ipv4 { .. } => {
+            f.layers.push(LayerKind::Ipv4, net.start, udp.map_or(0, |u| u.start - net.start));
+        }
+        NetKind::Ipv6 { .. } => {
+            f.layers.push(LayerKind::Ipv6, net.start, IPV6_LEN);
+            let mut e = net.start + IPV6_LEN;
+            for _ in 0..extensions {
+                let len = (usize::from(f.bytes.get(e + 1).copied().unwrap_or(0)) + 1) * 8;
+                f.layers.push(LayerKind::Ipv6Extension, e, len);
+                e += len;
+            }
+        }
+        NetKind::Grh | NetKind::Lrh => {
+            f.layers.push(LayerKind::Grh, net.start, Grh::LEN);
+        }
+    }
+    if let Some(u) = udp {
+        f.layers.push(LayerKind::Udp, u.start, UDP_LEN);
+    }
+    f.ethernet = Some(0);
+    f.vlan_tci = vlan_tci;
+    f.net = Some(net);
+    f.udp = udp;
+    f.transport = Some(transport);
+    // nearly always every length agrees and nothing follows
+    let end = transport.start + transport.declared;
+    let agree = net.end == end && f.wire_len == end;
+    if !agree {
+        f.note_lengths(net.end);
+    }
+    true
+}
+
+/// What a frame of the usual shape consists of.
+struct Shape {
+    net: Net,
+    udp: Option<Udp>,
+    transport: Transport,
+    vlan_tci: Option<u16>,
+    tags: usize,
+    extensions: usize,
+}
+
+#[inline]
+fn shape(bytes: &[u8], port: u16) -> Option<Shape> {
     let eth: &[u8; ETH_LEN] = bytes.first_chunk()?;
     let mut ethertype = be16::<12, 14>(eth);
     let mut o = ETH_LEN;
@@ -117,36 +171,8 @@ pub fn ethernet(bytes: &[u8], wire_len: usize, port: u16) -> Option<Frame<'_>> {
         _ => return None,
     };
     bytes.get(start..start.checked_add(Bth::LEN)?)?;
-    let mut f = Frame::new(bytes, wire_len, LinkType::ETHERNET);
-    f.layers.push(LayerKind::Ethernet, 0, ETH_LEN);
-    for t in 0..tags {
-        f.layers.push(LayerKind::Vlan, ETH_LEN + t * VLAN_LEN, VLAN_LEN);
-    }
-    let net_len = udp.map_or(Grh::LEN, |u| u.start - net_start);
-    match net.kind {
-        NetKind::Ipv4 { .. } => f.layers.push(LayerKind::Ipv4, net_start, net_len),
-        NetKind::Ipv6 { .. } => {
-            f.layers.push(LayerKind::Ipv6, net_start, IPV6_LEN);
-            let mut e = net_start + IPV6_LEN;
-            for _ in 0..extensions {
-                let len = (usize::from(bytes.get(e + 1).copied().unwrap_or(0)) + 1) * 8;
-                f.layers.push(LayerKind::Ipv6Extension, e, len);
-                e += len;
-            }
-            true
-        }
-        NetKind::Grh | NetKind::Lrh => f.layers.push(LayerKind::Grh, net_start, Grh::LEN),
-    };
-    if let Some(u) = udp {
-        f.layers.push(LayerKind::Udp, u.start, UDP_LEN);
-    }
-    f.ethernet = Some(0);
-    f.vlan_tci = tci;
-    f.net = Some(net);
-    f.udp = udp;
-    f.transport = Some(Transport { encapsulation, start, declared });
-    f.note_lengths(net.end);
-    Some(f)
+    let transport = Transport { encapsulation, start, declared };
+    Some(Shape { net, udp, transport, vlan_tci: tci, tags, extensions })
 }
 
 fn udp(bytes: &[u8], start: usize, port: u16) -> Option<(Udp, usize)> {

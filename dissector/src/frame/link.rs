@@ -25,7 +25,7 @@ mod erf {
     pub const ETHERNET_PAD: usize = 2;
 }
 
-impl Walk<'_> {
+impl Walk<'_, '_> {
     /// First step by the link type.
     pub(super) fn link(&mut self, link: LinkType) -> Step {
         match link.0 {

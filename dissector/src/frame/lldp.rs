@@ -173,7 +173,7 @@ impl Lldp {
                     for [v0, v1, selector, _, _, map] in rows.as_chunks::<6>().0 {
                         let value = u16::from_be_bytes([*v0, *v1]);
                         // 0 EtherType, 1 TCP or UDP port
-                        let selector = if selector & 3 == 0 { 1 } else { 4 };
+                        let selector = if selector.is_multiple_of(4) { 1 } else { 4 };
                         for priority in (0..8).filter(|p| map >> p & 1 == 1) {
                             self.application(Application { selector, value, priority });
                         }

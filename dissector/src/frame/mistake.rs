@@ -115,6 +115,9 @@ pub fn explain(frame: &Frame<'_>, packet: &Packet<'_>) -> Option<Mistake> {
     })
 }
 
+/// A mistake, the offsets at which it puts something else, and what.
+type Try<'t> = (Mistake, &'t [usize], &'t dyn Fn(usize) -> u8);
+
 /// Tries every variant on `check` until it says yes. Offsets are those of the pseudo packet.
 fn variants(
     frame: &Frame<'_>,
@@ -175,7 +178,7 @@ fn variants(
         NetKind::Ipv4 { .. } => {
             masked = [dummy + 1, dummy + 8, dummy + 10, dummy + 11, udp_checksum[0], udp_checksum[1], resv8a].to_vec();
             let id = [dummy + 4, dummy + 5];
-            let tries: [(Mistake, &[usize], &dyn Fn(usize) -> u8); 5] = [
+            let tries: [Try<'_>; 5] = [
                 (Mistake::TosNotMasked, &[dummy + 1], &original),
                 (Mistake::TtlNotMasked, &[dummy + 8], &original),
                 (Mistake::IpChecksumNotMasked, &[dummy + 10, dummy + 11], &original),
@@ -200,7 +203,7 @@ fn variants(
             let class = move |at| if at == dummy { b0 } else { b1 | 0x0f };
             let label = [dummy + 1, dummy + 2, dummy + 3];
             let label_value = move |at: usize| if at == dummy + 1 { original(at) | 0xf0 } else { original(at) };
-            let tries: [(Mistake, &[usize], &dyn Fn(usize) -> u8); 3] = [
+            let tries: [Try<'_>; 3] = [
                 (Mistake::TosNotMasked, &first, &class),
                 (Mistake::FlowLabelNotMasked, &label, &label_value),
                 (Mistake::TtlNotMasked, &[dummy + 7], &original),

@@ -55,7 +55,7 @@ pub struct Layer {
     /// First byte, from the start of the frame.
     pub start: u32,
     /// Bytes of the header (not of what it carries).
-    pub len: u32,
+    pub len: u16,
 }
 
 /// Kinds of layers down to BTH.
@@ -158,13 +158,14 @@ pub struct Layers {
 
 impl Layers {
     /// Adds one; `false` if there is no room.
+    #[inline]
     pub fn push(&mut self, kind: LayerKind, start: usize, len: usize) -> bool {
         let Some(slot) = self.all.get_mut(usize::from(self.count)) else { return false };
         // frames are bounded by the capture formats' 32-bit lengths
         *slot = Layer {
             kind,
             start: u32::try_from(start).unwrap_or(u32::MAX),
-            len: u32::try_from(len).unwrap_or(u32::MAX),
+            len: u16::try_from(len).unwrap_or(u16::MAX),
         };
         self.count += 1;
         true
@@ -331,6 +332,7 @@ pub struct Frame<'a> {
 
 impl<'a> Frame<'a> {
     /// A frame of which nothing is known.
+    #[inline]
     pub fn new(bytes: &'a [u8], wire_len: usize, link: LinkType) -> Self {
         Self {
             bytes,
@@ -349,18 +351,21 @@ impl<'a> Frame<'a> {
     }
 
     /// Walks a frame. `port` is the UDP destination port that means RoCEv2.
+    #[inline]
     pub fn parse(bytes: &'a [u8], wire_len: usize, link: LinkType, port: u16) -> Self {
-        if link == LinkType::ETHERNET
-            && let Some(f) = fast::ethernet(bytes, wire_len, port)
-        {
-            return f;
+        // filled in place: moving a frame costs as much as walking it
+        let mut f = Self::new(bytes, wire_len, link);
+        if link != LinkType::ETHERNET || !fast::ethernet(&mut f, port) {
+            walk::walk(&mut f, port);
         }
-        walk::walk(bytes, wire_len, link, port)
+        f
     }
 
     /// Like [`Self::parse`], but never by the short way: both give the same frame.
     pub fn parse_the_long_way(bytes: &'a [u8], wire_len: usize, link: LinkType, port: u16) -> Self {
-        walk::walk(bytes, wire_len, link, port)
+        let mut f = Self::new(bytes, wire_len, link);
+        walk::walk(&mut f, port);
+        f
     }
 
     /// The transport packet, if there is one; `Err` if not even BTH is complete. Of a fragmented datagram,
@@ -388,6 +393,7 @@ impl<'a> Frame<'a> {
 
     /// Notes about lengths that disagree and about bytes after the packet; `outer_end` is where the outermost
     /// network packet ends by its own word.
+    #[cold]
     fn note_lengths(&mut self, outer_end: usize) {
         let mut end = outer_end;
         if let Some(net) = self.net {

@@ -5,7 +5,7 @@ use super::walk::{Next, Step, Walk, ethertype};
 use crate::wire::bytes::{be16, be32, u8_at};
 use crate::wire::outer::{self, ETH_LEN};
 
-impl Walk<'_> {
+impl Walk<'_, '_> {
     /// The whole label stack (RFC 3032). What follows is known to the switches only, so it is told by its
     /// first four bits, as routers do for load balancing (RFC 4928).
     pub(super) fn mpls(&mut self, mut o: usize) -> Step {

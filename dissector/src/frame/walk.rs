@@ -13,8 +13,8 @@ use etherparse::{
 
 use super::aside::Carries;
 use super::{
-    Aside, Encapsulation, Fragment, Frame, LayerKind, LinkType, Net, NetKind, Note, Transport, Udp, arp, icmp, lldp,
-    pause, v4, v6,
+    Aside, Encapsulation, Fragment, Frame, LayerKind, Net, NetKind, Note, Transport, Udp, arp, icmp, lldp, pause, v4,
+    v6,
 };
 use crate::flow::row::Endpoint;
 use crate::wire::bytes::{be16, part};
@@ -51,8 +51,8 @@ pub(super) enum Next {
 
 pub(super) type Step = Option<(Next, usize)>;
 
-pub(super) struct Walk<'a> {
-    pub f: Frame<'a>,
+pub(super) struct Walk<'f, 'a> {
+    pub f: &'f mut Frame<'a>,
     port: u16,
     /// Where the outermost network packet ends.
     outer_end: Option<usize>,
@@ -95,19 +95,19 @@ mod port {
     pub const MPLS: u16 = 6635;
 }
 
-/// Walks a frame of any link type.
-pub(super) fn walk(bytes: &[u8], wire_len: usize, link: LinkType, port: u16) -> Frame<'_> {
-    let mut w = Walk { f: Frame::new(bytes, wire_len, link), port, outer_end: None };
+/// Walks a frame of any link type, of which nothing is known yet.
+pub(super) fn walk(f: &mut Frame<'_>, port: u16) {
+    let link = f.link;
+    let mut w = Walk { f, port, outer_end: None };
     let mut at = w.link(link);
     while let Some((next, o)) = at {
         at = w.step(next, o);
     }
     let end = w.outer_end.unwrap_or(0);
     w.f.note_lengths(end);
-    w.f
 }
 
-impl<'a> Walk<'a> {
+impl<'a> Walk<'_, 'a> {
     pub fn at<const N: usize>(&mut self, layer: LayerKind, start: usize) -> Option<&'a [u8; N]> {
         let rest = self.rest(start);
         let b = rest.first_chunk();
