@@ -14,7 +14,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::capture::{Chunk, Reader, Record, Timestamp, Writer};
 use crate::dissect::ulp::{self, Conversations};
-use crate::dissect::{self, Input, RecordInfo, Tree, Wanted, analysis, record as frame_fields};
+use crate::dissect::{self, Input, RecordInfo, Tree, Wanted, analysis, record as frame_fields, transport};
 use crate::filter::Filter;
 use crate::flow::{Analyzer, Place};
 use crate::frame::{Frame, LinkType, icrc};
@@ -270,9 +270,11 @@ impl Job {
 
     /// Whether it matters what a payload is, or what became of a flow: then earlier packets do.
     fn remembers(&self) -> bool {
+        let plain = [&transport::DATA, &transport::DATA_DATA, &transport::DATA_LEN];
         matches!(self.format, Format::Line(_))
             || self.wanted.has_any(analysis::FROM_ANALYSIS)
             || ulp::GROUPS.iter().any(|g| self.wanted.has_group(*g))
+            || self.wanted.has_any(&plain)
     }
 
     /// Whether a packet's text needs no other packet.
@@ -331,8 +333,9 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let several = thread::available_parallelism().map_or(1, usize::from).min(16);
     // what is written keeps the order of the file anyway, and standard input shall show at once
     let alone = writer.is_some() || several == 1 || !job.independent() || path.as_os_str() == "-" || is_small(&path);
+    // a wrong rule is an error whether or not it is needed
+    let mut memory = Memory { conversations: args.conversations()?, analyzer: Analyzer::default() };
     let read = if alone {
-        let mut memory = Memory { conversations: args.conversations()?, analyzer: Analyzer::default() };
         let memory = job.remembers().then_some(&mut memory);
         one_thread(&job, memory, &mut reader, writer.as_mut(), limit, &mut sink, &bar)
     } else {

@@ -99,7 +99,7 @@ fn port_name(v: u64) -> Words {
 }
 
 fn plain_port_name(v: u64) -> Words {
-    Some(format!("{v}").into())
+    u16::try_from(v).ok().map(|port| port.to_string().into())
 }
 
 crate::fields! {
@@ -334,7 +334,7 @@ static REJ_ROWS: &[Row] = &[
     named(&REJ_REJINFOLEN, rej::INFO_LENGTH),
     named(&REJ_RESERVED1, rej::RESERVED1),
     named(&REJ_REASON, rej::REASON),
-    bytes(&REJ_ARI, rej::ARI as u16, rej::ARI_LEN as u16),
+    bytes(&REJ_ARI, rej::ARI, rej::ARI_LEN),
 ];
 
 static DREQ_ROWS: &[Row] = &[
@@ -363,7 +363,7 @@ static SIDR_REP_ROWS: &[Row] = &[
     named(&SIDRREP_QPN, sidr_rep::QPN),
     named(&SIDRREP_SERVICEID, sidr_rep::SERVICE_ID),
     named(&SIDRREP_QKEY, sidr_rep::Q_KEY),
-    bytes(&SIDRREP_INFO, sidr_rep::INFO as u16, sidr_rep::INFO_LEN as u16),
+    bytes(&SIDRREP_INFO, sidr_rep::INFO, sidr_rep::INFO_LEN),
 ];
 
 static LAP_ROWS: &[Row] = &[
@@ -373,8 +373,8 @@ static LAP_ROWS: &[Row] = &[
     named(&LAP_TIMEOUT, lap::REMOTE_CM_RESPONSE_TIMEOUT),
     named(&LAP_LOCALLID, lap::LOCAL_LID),
     named(&LAP_REMOTELID, lap::REMOTE_LID),
-    Row(&LAP_LOCALGID, At::Gid(lap::LOCAL_GID as u16)),
-    Row(&LAP_REMOTEGID, At::Gid(lap::REMOTE_GID as u16)),
+    Row(&LAP_LOCALGID, At::Gid(lap::LOCAL_GID)),
+    Row(&LAP_REMOTEGID, At::Gid(lap::REMOTE_GID)),
     named(&LAP_FLOWLABEL, lap::FLOW_LABEL),
     named(&LAP_TFCCLASS, lap::TRAFFIC_CLASS),
     named(&LAP_HOPLIM, lap::HOP_LIMIT),
@@ -389,7 +389,7 @@ static APR_ROWS: &[Row] = &[
     named(&APR_REMOTECOMMID, REMOTE_COMM_ID),
     named(&APR_INFOLEN, apr::INFO_LENGTH),
     named(&APR_STATUS, apr::STATUS),
-    bytes(&APR_INFO, apr::INFO as u16, apr::INFO_LEN as u16),
+    bytes(&APR_INFO, apr::INFO, apr::INFO_LEN),
 ];
 
 static IP_CM_HEAD: &[Row] = &[
@@ -477,9 +477,9 @@ fn rdma_cm<'a>(data: &'a [u8], o: usize, tree: &mut Tree<'a>) {
     tree.open(&IP_CM, o..o + data.len(), data);
     table::add(IP_CM_HEAD, data, o, tree);
     let addresses: &[Row] = if ip_cm::IP_VERSION.get(data) == Some(4) {
-        &[Row(&IP_CM_SIP4, At::Ipv4(ip_cm::SRC as u16 + 12)), Row(&IP_CM_DIP4, At::Ipv4(ip_cm::DST as u16 + 12))]
+        &[Row(&IP_CM_SIP4, At::Ipv4(ip_cm::SRC + 12)), Row(&IP_CM_DIP4, At::Ipv4(ip_cm::DST + 12))]
     } else {
-        &[Row(&IP_CM_SIP6, At::Gid(ip_cm::SRC as u16)), Row(&IP_CM_DIP6, At::Gid(ip_cm::DST as u16))]
+        &[Row(&IP_CM_SIP6, At::Gid(ip_cm::SRC)), Row(&IP_CM_DIP6, At::Gid(ip_cm::DST))]
     };
     table::add(addresses, data, o, tree);
     let rest = data.get(ip_cm::LEN..).unwrap_or(&[]);

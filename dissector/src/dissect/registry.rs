@@ -219,17 +219,22 @@ macro_rules! fields {
 
 /// The declarations of all rooms.
 pub static GROUPS: &[&[&Field]] = &[
-    super::record::FIELDS,    // 0
-    super::link::FIELDS,      // 1
-    super::ipv4::FIELDS,      // 2
-    super::ipv6::FIELDS,      // 3
-    super::udp::FIELDS,       // 4
-    super::tunnel::FIELDS,    // 5
-    super::transport::FIELDS, // 6
-    super::analysis::FIELDS,  // 7
-    super::mad::FIELDS,       // 8
-    super::cm::FIELDS,        // 9
-    super::ulp::FIELDS,       // 13
+    super::record::FIELDS,       // 0
+    super::link::FIELDS,         // 1
+    super::ipv4::FIELDS,         // 2
+    super::ipv6::FIELDS,         // 3
+    super::udp::FIELDS,          // 4
+    super::tunnel::FIELDS,       // 5
+    super::transport::FIELDS,    // 6
+    super::analysis::FIELDS,     // 7
+    super::mad::FIELDS,          // 8
+    super::cm::FIELDS,           // 9
+    super::ulp::FIELDS,          // 13
+    super::ulp::nvme::FIELDS,    // 14
+    super::ulp::rpcrdma::FIELDS, // 15
+    super::ulp::iser::FIELDS,    // 16
+    super::ulp::smbd::FIELDS,    // 17
+    super::ulp::rds::FIELDS,     // 18
 ];
 
 /// All fields, in the order in which headers follow each other.

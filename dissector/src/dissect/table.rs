@@ -10,15 +10,15 @@ pub enum At {
     /// A big-endian number (or a yes/no bit).
     Bits(Bits),
     /// A little-endian number of 1, 2, 4 or 8 bytes at a byte.
-    Little(u16, u8),
+    Little(usize, u8),
     /// Bytes: first, count. What is there of them is shown.
-    Bytes(u16, u16),
+    Bytes(usize, usize),
     /// Text with trailing zeros: first, count.
-    Text(u16, u16),
+    Text(usize, usize),
     /// A GID or IPv6 address.
-    Gid(u16),
+    Gid(usize),
     /// An IPv4 address.
-    Ipv4(u16),
+    Ipv4(usize),
 }
 
 /// A field and its place.
@@ -41,12 +41,12 @@ pub const fn named(field: &'static Field, bits: Bits) -> Row {
 }
 
 /// A row of bytes.
-pub const fn bytes(field: &'static Field, at: u16, len: u16) -> Row {
+pub const fn bytes(field: &'static Field, at: usize, len: usize) -> Row {
     Row(field, At::Bytes(at, len))
 }
 
 /// A row of a little-endian number of `len` bytes.
-pub const fn little(field: &'static Field, at: u16, len: u8) -> Row {
+pub const fn little(field: &'static Field, at: usize, len: u8) -> Row {
     Row(field, At::Little(at, len))
 }
 
@@ -77,36 +77,36 @@ fn one<'a>(field: &'static Field, at: At, message: &'a [u8], o: usize, tree: &mu
             tree.add(field, o + start..o + end, value(field, v));
         }
         At::Little(at, len) => {
-            let (start, len) = (usize::from(at), usize::from(len));
+            let (start, len) = (at, usize::from(len));
             let Some(b) = message.get(start..start + len) else { return false };
             let v = b.iter().rev().fold(0u64, |v, b| v << 8 | u64::from(*b));
             let v = if field.mask == 0 { v } else { (v & field.mask) >> field.mask.trailing_zeros() };
             tree.add(field, o + start..o + start + len, value(field, v));
         }
         At::Bytes(at, len) => {
-            let b = tail(message, at.into(), len.into());
+            let b = tail(message, at, len);
             if !b.is_empty() {
-                let start = o + usize::from(at);
+                let start = o + at;
                 tree.add(field, start..start + b.len(), b);
             }
-            return b.len() == usize::from(len);
+            return b.len() == len;
         }
         At::Text(at, len) => {
-            let b = tail(message, at.into(), len.into());
+            let b = tail(message, at, len);
             if !b.is_empty() {
-                let start = o + usize::from(at);
+                let start = o + at;
                 let text = b.split(|b| *b == 0).next().unwrap_or(&[]);
                 tree.add(field, start..start + b.len(), String::from_utf8_lossy(text));
             }
-            return b.len() == usize::from(len);
+            return b.len() == len;
         }
         At::Gid(at) => {
-            let start = usize::from(at);
+            let start = at;
             let Some(b) = bytes_at::<16>(message, start) else { return false };
             tree.add(field, o + start..o + start + 16, *b);
         }
         At::Ipv4(at) => {
-            let start = usize::from(at);
+            let start = at;
             let Some(b) = bytes_at::<4>(message, start) else { return false };
             tree.add(field, o + start..o + start + 4, *b);
         }

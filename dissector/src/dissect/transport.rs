@@ -289,6 +289,9 @@ fn transport<'a>(input: &Input<'_, 'a>, p: &Packet<'a>, start: usize, tree: &mut
         let field = if p.op.is_some() { &PAYLOAD } else { &VENDOR };
         tree.add(field, o..payload_end, p.payload);
         plain = p.op.is_some() && !super::ulp::build(input, p, o, tree);
+    } else {
+        // a READ request has none and may still be part of a protocol on top
+        super::ulp::build(input, p, o, tree);
     }
     if p.pad > 0 {
         let pad = frame.slice(payload_end..payload_end + p.pad);
