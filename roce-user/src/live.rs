@@ -245,7 +245,7 @@ impl Source for Live {
             }
             if l.spread > 0 {
                 notices.push(format!(
-                    "{} flows come over several CPUs: their repeats and missing packets are counted on each CPU by itself",
+                    "{} flows came over several CPUs: their repeats and missing packets are counted per CPU",
                     l.spread
                 ));
             }

@@ -18,8 +18,11 @@ pub fn draw(app: &App, at: usize, area: Rect, buf: &mut Buffer) {
         let y = u16::try_from(y).unwrap_or(0);
         put(buf, inside, 1, y, b.label, app.theme.accent().patch(app.theme.strong()));
         put(buf, inside, 9, y, b.help, app.theme.text());
-        if b.context == Context::Overview {
-            put(buf, inside, inside.width.saturating_sub(9), y, "overview", app.theme.dim());
-        }
+        let place = match b.context {
+            Context::Everywhere => "",
+            Context::Overview => "overview",
+            Context::Menu => "sort list",
+        };
+        put(buf, inside, inside.width.saturating_sub(10), y, place, app.theme.dim());
     }
 }

@@ -20,7 +20,7 @@ use ratatui::style::Style;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::app::{App, Popup};
-use super::keys::{self, Context, Page};
+use super::keys::{self, Action, Context, Page};
 use crate::batch::clock;
 use crate::units::{printable, span};
 
@@ -36,7 +36,8 @@ pub fn draw(app: &App, area: Rect, buf: &mut Buffer) {
     let parts = Parts::of(app, area);
     bar(app, parts.bar, buf);
     if let Some(text) = app.state.notices.first() {
-        put(buf, parts.notice, 1, 0, &format!("! {}", printable(text)), app.theme.warn());
+        let text = shorten(&format!("! {}", printable(text)), usize::from(area.width) - 2);
+        put(buf, parts.notice, 1, 0, &text, app.theme.warn());
     }
     match app.page {
         Page::Overview => overview::draw(app, parts.page, buf),
@@ -133,7 +134,8 @@ fn footer(app: &App, area: Rect, buf: &mut Buffer) {
     let mut x = 1;
     for b in keys::BINDINGS {
         let Some(word) = b.footer else { continue };
-        if b.context != context && b.context != Context::Everywhere {
+        let nowhere_to_go = b.action == Action::Back && app.page == Page::Overview && app.filter.is_empty();
+        if nowhere_to_go || (b.context != context && b.context != Context::Everywhere) {
             continue;
         }
         let label = b.label.split(' ').next().unwrap_or(b.label);

@@ -59,6 +59,7 @@ pub fn draw(app: &App, area: Rect, buf: &mut Buffer) {
     let parts = Parts::of(area);
     head(app, parts.head, buf);
     mix(app, parts.mix, buf);
+    status(app, &parts, buf);
     table(app, parts.titles, parts.rows, buf);
 }
 
@@ -301,7 +302,6 @@ fn table(app: &App, titles: Rect, rows: Rect, buf: &mut Buffer) {
         }
         x += w + 1;
     }
-    status(app, titles, x, buf);
     if app.lines() == 0 {
         nothing(app, rows, buf);
         return;
@@ -316,8 +316,9 @@ fn arrow(app: &App) -> &'static str {
     if app.descending { "▼" } else { "▲" }
 }
 
-/// What restricts the list, at the right end of the titles, if there is room.
-fn status(app: &App, area: Rect, from: u16, buf: &mut Buffer) {
+/// What restricts the list, above the titles at the right; over them where there is no line between. A
+/// filter that one does not see is a trap.
+fn status(app: &App, parts: &Parts, buf: &mut Buffer) {
     let mut words: Vec<String> = Vec::new();
     if !app.filter.is_empty() {
         words.push(format!("filter: {}", app.filter));
@@ -326,23 +327,32 @@ fn status(app: &App, area: Rect, from: u16, buf: &mut Buffer) {
         words.push("active only".to_owned());
     }
     if app.style.mode == Mode::Totals {
-        words.push("totals".to_owned());
+        words.push("totals since the start".to_owned());
     }
-    if app.offset > 0 || app.lines() > usize::from(area.height) {
-        words.push(format!("{} lines", count(app.lines() as u64)));
+    let rows = usize::from(parts.rows.height);
+    if app.lines() > rows {
+        let last = (app.offset + rows).min(app.lines());
+        words.push(format!("{}-{} of {}", app.offset + 1, last, app.lines()));
+    }
+    if words.is_empty() {
+        return;
     }
     let text = words.join(" · ");
-    let room = usize::from(area.width.saturating_sub(from + 1));
-    if app.filter.is_empty() && text.chars().count() > room {
-        return;
+    let gap = parts.titles.y - parts.mix.bottom();
+    if gap > 0 {
+        let area = Rect { y: parts.titles.y - 1, height: 1, ..parts.titles };
+        put_right(
+            buf,
+            area,
+            area.width.saturating_sub(1),
+            0,
+            &shorten(&text, usize::from(area.width) - 2),
+            app.theme.warn(),
+        );
+    } else if !app.filter.is_empty() {
+        let text = shorten(&text, usize::from(parts.mix.width) / 2);
+        put_right(buf, parts.mix, parts.mix.width, 0, &format!(" {text} "), app.theme.bar());
     }
-    if !app.filter.is_empty() && room < 20 {
-        // a filter that one cannot see is a trap: it takes the room of titles
-        let text = shorten(&format!(" {text} "), usize::from(area.width) / 2);
-        put_right(buf, area, area.width, 0, &text, app.theme.bar());
-        return;
-    }
-    put_right(buf, area, area.width.saturating_sub(1), 0, &shorten(&text, room), app.theme.warn());
 }
 
 fn row(app: &App, line: &Line<'_>, columns: &[(Column, u16)], area: Rect, buf: &mut Buffer) {
@@ -425,7 +435,7 @@ pub fn sort_menu(app: &App, at: usize, area: Rect, buf: &mut Buffer) {
     for (y, c) in Column::IN_ORDER.iter().enumerate().skip(first).take(usize::from(inside.height)) {
         let line = u16::try_from(y - first).unwrap_or(0);
         put(buf, inside, 1, line, c.title(&style), app.theme.strong());
-        put(buf, inside, 10, line, c.meaning(), app.theme.text());
+        put(buf, inside, 13, line, c.meaning(), app.theme.text());
         if y == at {
             buf.set_style(Rect { y: inside.y + line, height: 1, ..inside }, app.theme.cursor());
         }
