@@ -68,7 +68,7 @@ impl Tap {
         let mut ebpf = load::load(options)?;
         let mut notes = Vec::new();
         let mut xdp_id = 0;
-        let ingress = match attach_xdp(&mut ebpf, &interface, how.mode, &mut notes) {
+        let ingress = match attach_xdp(&mut ebpf, &interface, global::XDP_INGRESS, how.mode, &mut notes) {
             Ok(id) => {
                 xdp_id = id;
                 let mode = Interface::named(name)?.xdp.map_or(XdpMode::Skb, |x| x.mode);
@@ -133,11 +133,17 @@ impl Tap {
 }
 
 /// Attaches the XDP program; gives its id.
-fn attach_xdp(ebpf: &mut Ebpf, i: &Interface, mode: Mode, notes: &mut Vec<String>) -> Result<u32, Error> {
+pub(crate) fn attach_xdp(
+    ebpf: &mut Ebpf,
+    i: &Interface,
+    program: &str,
+    mode: Mode,
+    notes: &mut Vec<String>,
+) -> Result<u32, Error> {
     if let Some(there) = i.xdp {
         return Err(Error::XdpTaken { interface: i.name.clone(), holder: XdpHolder::of(there.id) });
     }
-    let program = load::xdp(ebpf, global::XDP_INGRESS)?;
+    let program = load::xdp(ebpf, program)?;
     let id = program.info().as_ref().map_or(0, ProgramInfo::id);
     let first = if mode == Mode::Skb { AyaMode::Skb } else { AyaMode::Driver };
     let refusal = match program.attach_to_if_index(i.index, first) {
@@ -175,7 +181,12 @@ fn attach_xdp(ebpf: &mut Ebpf, i: &Interface, mode: Mode, notes: &mut Vec<String
 }
 
 /// Attaches a TC program: a TCX link, or a netlink filter where the kernel has no TCX.
-fn attach_tc(ebpf: &mut Ebpf, i: &Interface, program: &str, at: TcAttachType) -> Result<SchedClassifierLinkId, Error> {
+pub(crate) fn attach_tc(
+    ebpf: &mut Ebpf,
+    i: &Interface,
+    program: &str,
+    at: TcAttachType,
+) -> Result<SchedClassifierLinkId, Error> {
     let name = i.name.as_str();
     let hook = if at == TcAttachType::Egress { "TC egress" } else { "TC ingress" };
     let failed = |source: io::Error| match source.raw_os_error() {
@@ -197,7 +208,7 @@ fn attach_tc(ebpf: &mut Ebpf, i: &Interface, program: &str, at: TcAttachType) ->
 }
 
 /// TCX came with 6.6.
-fn has_tcx() -> bool {
+pub(crate) fn has_tcx() -> bool {
     aya::util::KernelVersion::current().is_ok_and(|v| v >= aya::util::KernelVersion::new(6, 6, 0))
 }
 

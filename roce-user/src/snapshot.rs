@@ -84,7 +84,7 @@ impl Clock {
 }
 
 /// Nanoseconds of the monotonic clock, which the kernel program stamps with.
-fn monotonic() -> u64 {
+pub(crate) fn monotonic() -> u64 {
     let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the timespec is ours.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut t) };

@@ -156,6 +156,8 @@ pub struct FaultConfig {
     pub seed: u64,
     /// `bpf_ktime_get_ns` when the run began; time windows count from here.
     pub started_ns: u64,
+    /// After this time nothing fires any more, whatever is still attached.
+    pub until_ns: u64,
     /// `CONFIG_*` bits.
     pub flags: u32,
     /// Explicit padding.
@@ -480,7 +482,7 @@ pub struct FaultWatch {
 }
 
 const _: () = {
-    assert!(size_of::<FaultConfig>() == 64);
+    assert!(size_of::<FaultConfig>() == 72);
     assert!(size_of::<FaultOpcode>() == 32);
     assert!(size_of::<FaultMatch>() == 88);
     assert!(size_of::<FaultRule>() == 184);

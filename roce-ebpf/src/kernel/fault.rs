@@ -362,7 +362,8 @@ fn faulted<C: Act>(ctx: &C, p: &Parsed, config: &FaultConfig) -> (Verdict, u32) 
     }
     let Some(seen) = history(p, opcode, &key, space) else { return passed };
     let fired = chosen(p, config, &seen, full, scope);
-    if fired == 0 {
+    // SAFETY: no arguments, no effects.
+    if fired == 0 || unsafe { bpf_ktime_get_ns() } > config.until_ns {
         return passed;
     }
     (act(ctx, p, config, opcode, &key, &seen, fired - 1), fired)

@@ -23,7 +23,7 @@
 //! exit = 0
 //! ```
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::ops::Range as Span;
 use std::path::Path;
 use std::time::Duration;
@@ -70,6 +70,45 @@ pub struct Expect {
     pub no_message_lost: bool,
     /// After a sequence NAK the sender starts again exactly there.
     pub go_back_n: bool,
+}
+
+impl Expect {
+    /// What must be true, a sentence each.
+    fn sentences(&self, name_of: impl Fn(usize) -> String) -> Vec<String> {
+        let mut out = Vec::new();
+        let time = words::show_duration;
+        if self.injections.is_none() && self.per_rule.is_empty() {
+            out.push("at least one packet was hit".to_owned());
+        }
+        if let Some(r) = self.injections {
+            out.push(format!("packets hit by all rules together: {r}"));
+        }
+        for (rule, r) in &self.per_rule {
+            out.push(format!("packets hit by rule {}: {r}", name_of(*rule)));
+        }
+        if let Some(c) = self.exit {
+            out.push(format!("the command exits with status {c}"));
+        }
+        if let Some(t) = self.finish_within {
+            out.push(format!("the command ends within {}", time(t)));
+        }
+        if let Some(t) = self.retransmission_within {
+            out.push(format!("every packet that was lost to its receiver is sent again within {}", time(t)));
+        }
+        if let Some(t) = self.nak_within {
+            out.push(format!("every lost request is answered by a sequence NAK within {}", time(t)));
+        }
+        if let Some(t) = self.cnp_within {
+            out.push(format!("every CE mark is answered by a CNP within {}", time(t)));
+        }
+        if self.no_message_lost {
+            out.push("no PSN is missing at the end".to_owned());
+        }
+        if self.go_back_n {
+            out.push("after a sequence NAK the sender goes back to exactly the PSN that it names".to_owned());
+        }
+        out
+    }
 }
 
 /// A scenario.
@@ -137,6 +176,44 @@ impl Scenario {
         let text = String::from_utf8(bytes)
             .map_err(|e| whole(format!("is not UTF-8 text (byte {})", e.utf8_error().valid_up_to())))?;
         Self::parse(&file, &text)
+    }
+
+    /// What the scenario does, in plain sentences.
+    pub fn explain(&self) -> String {
+        let mut s = String::new();
+        let _ = writeln!(s, "{}", self.name);
+        if let Some(d) = &self.description {
+            for line in d.lines() {
+                let _ = writeln!(s, "  {line}");
+            }
+        }
+        let name = |n: usize| self.rules.get(n).map_or_else(String::new, |r| quoted(&r.name));
+        let _ = writeln!(s, "Rules, in order; the first that fires acts on the packet, and the others do not see it:");
+        for (n, r) in self.rules.iter().enumerate() {
+            let _ = writeln!(s, "  {}. {}: {}.", n + 1, r.name, r.sentence(name));
+        }
+        if self.rules.iter().any(|r| r.probability.is_some() || r.burst.is_some()) {
+            let _ = writeln!(
+                s,
+                "Chances are drawn from seed {}, the flow, the PSN and its transmission: the same traffic is hit in the same places.",
+                self.seed
+            );
+        }
+        match self.run.command.as_slice() {
+            [] => s.push_str("Runs no command of its own.\n"),
+            argv => {
+                let shown: Vec<_> = argv.iter().map(|a| escape(a)).collect();
+                let _ = writeln!(s, "Runs: {}", shown.join(" "));
+            }
+        }
+        let limit = self.run.limit.unwrap_or(DEFAULT_LIMIT);
+        let _ = writeln!(s, "Ends after {} at the latest, unless --for says otherwise.", words::show_duration(limit));
+        let expected = self.expect.sentences(name);
+        let _ = writeln!(s, "Holds if:");
+        for e in expected {
+            let _ = writeln!(s, "  - {e}");
+        }
+        s
     }
 
     /// Reads a text. `file` is what errors call it.
@@ -343,12 +420,6 @@ fn scenario(doc: &DeTable<'_>, span: &Span<usize>, stem: String) -> Result<Scena
     }
     if let Some(v) = get(doc, "expect") {
         s.expect = expect(table(v, "expect")?, &s.rules)?;
-        if s.run.command.is_empty() {
-            for key in ["exit", "finish_within"] {
-                // the command may still come from the command line, so this is not an error here
-                let _ = key;
-            }
-        }
     }
     Ok(s)
 }

@@ -1,0 +1,141 @@
+//! The command under test: a process group of its own, that ends with us and at the time limit.
+
+use std::io;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+use serde::Serialize;
+
+/// How long a process group has between the polite and the other signal.
+const GRACE: Duration = Duration::from_millis(1000);
+
+/// A running command.
+#[derive(Debug)]
+pub struct Running {
+    child: Child,
+    argv: Vec<String>,
+    started: Instant,
+}
+
+/// How a command ended.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Ended {
+    /// Program and arguments.
+    pub argv: Vec<String>,
+    /// Exit status, if it exited.
+    pub status: Option<i32>,
+    /// Signal, if one ended it.
+    pub signal: Option<i32>,
+    /// Seconds.
+    pub duration_s: f64,
+    /// It ran into the time limit, or we were interrupted, and was killed.
+    pub killed: bool,
+}
+
+impl Ended {
+    /// What a shell would make of it.
+    pub fn code(&self) -> i32 {
+        self.status.unwrap_or_else(|| 128 + self.signal.unwrap_or(0))
+    }
+}
+
+impl Running {
+    /// Starts it. Its input is empty, its outputs are ours (standard output goes to standard error if
+    /// `quiet_stdout`, where ours is data).
+    pub fn start(argv: &[String], quiet_stdout: bool) -> io::Result<Self> {
+        let Some((program, args)) = argv.split_first() else {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "no command"));
+        };
+        let mut command = Command::new(program);
+        command.args(args).stdin(Stdio::null()).process_group(0);
+        if quiet_stdout {
+            command.stdout(io::stderr());
+        }
+        let us = std::process::id();
+        // SAFETY: between fork and exec only async-signal-safe calls: prctl and getppid.
+        unsafe {
+            command.pre_exec(move || {
+                if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) != 0 {
+                    return Err(io::Error::last_os_error());
+                }
+                // died before we asked to be told
+                if u32::try_from(libc::getppid()) != Ok(us) {
+                    return Err(io::Error::from_raw_os_error(libc::ESRCH));
+                }
+                Ok(())
+            });
+        }
+        Ok(Self { child: command.spawn()?, argv: argv.to_vec(), started: Instant::now() })
+    }
+
+    /// How it ended, if it has.
+    pub fn poll(&mut self) -> io::Result<Option<Ended>> {
+        Ok(self.child.try_wait()?.map(|s| self.ended(s, false)))
+    }
+
+    fn ended(&self, s: ExitStatus, killed: bool) -> Ended {
+        Ended {
+            argv: self.argv.clone(),
+            status: s.code(),
+            signal: s.signal(),
+            duration_s: self.started.elapsed().as_secs_f64(),
+            killed,
+        }
+    }
+
+    /// Ends the process group: asks, waits a second, kills.
+    pub fn kill(mut self) -> io::Result<Ended> {
+        let group = Pid::from_raw(i32::try_from(self.child.id()).unwrap_or(i32::MAX));
+        let _ = killpg(group, Signal::SIGTERM);
+        let until = Instant::now() + GRACE;
+        let status = loop {
+            if let Some(s) = self.child.try_wait()? {
+                break s;
+            }
+            if Instant::now() >= until {
+                let _ = killpg(group, Signal::SIGKILL);
+                break self.child.wait()?;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        // children that did not listen
+        let _ = killpg(group, Signal::SIGKILL);
+        Ok(self.ended(status, true))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(argv: &[&str]) -> Vec<String> {
+        argv.iter().map(|s| (*s).to_owned()).collect()
+    }
+
+    #[test]
+    fn status_and_signal() {
+        let wait = |argv: &[&str]| {
+            let mut r = Running::start(&words(argv), true).unwrap();
+            loop {
+                if let Some(e) = r.poll().unwrap() {
+                    return e;
+                }
+                std::thread::yield_now();
+            }
+        };
+        assert_eq!(wait(&["sh", "-c", "exit 7"]).code(), 7);
+        assert_eq!(wait(&["sh", "-c", "kill -TERM $$"]).code(), 143);
+        assert!(Running::start(&words(&["/nonexistent"]), true).is_err());
+        assert!(Running::start(&[], true).is_err());
+    }
+
+    #[test]
+    fn a_group_that_ignores_the_polite_signal() {
+        let r = Running::start(&words(&["sh", "-c", "trap '' TERM; sleep 1000 & wait; sleep 1000"]), true).unwrap();
+        let e = r.kill().unwrap();
+        assert!(e.killed && e.code() != 0, "{e:?}");
+    }
+}

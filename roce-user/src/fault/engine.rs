@@ -1,0 +1,282 @@
+//! The rules in the kernel: loaded, armed, attached; what they did; and nothing of it left afterwards.
+
+use std::mem::size_of;
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use aya::Ebpf;
+use aya::maps::{Array, HashMap, Map, MapData, PerCpuArray, RingBuf};
+use aya::programs::TcAttachType;
+use dissector::capture::Timestamp;
+use dissector::wire::ROCE_UDP_PORT;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use roce_ebpf::abi::fault::{
+    self as abi, FOREVER, FaultConfig, FaultCounters, FaultEvent, FaultPassed, FaultTally, FaultWatch, map,
+};
+
+use super::lower;
+use super::rule::{Direction, Fault, Rule};
+use crate::attach::{self, Mode, attach_tc, attach_xdp};
+use crate::error::Error;
+use crate::iface::{Interface, XdpHolder};
+use crate::load::{self, Options};
+use crate::snapshot::{Clock, monotonic};
+
+/// How often the kernel is told that we are still there, where a program could outlive us.
+const HEARTBEAT: Duration = Duration::from_secs(1);
+/// How long a program that outlived us goes on.
+const ALONE: Duration = Duration::from_secs(5);
+
+/// What to load.
+#[derive(Clone, Debug)]
+pub struct Setup<'a> {
+    /// Rules.
+    pub rules: &'a [Rule],
+    /// Seed.
+    pub seed: u64,
+    /// UDP port of RoCEv2.
+    pub port: Option<u16>,
+    /// Count and report, change nothing.
+    pub dry: bool,
+    /// Report every RoCE packet, not only those that a rule acts on.
+    pub watch: bool,
+    /// XDP mode.
+    pub mode: Mode,
+}
+
+/// An injection, as the kernel reports it.
+#[derive(Clone, Debug)]
+pub struct Injection {
+    /// Wall clock.
+    pub at: Timestamp,
+    /// The record.
+    pub event: FaultEvent,
+}
+
+/// A RoCE packet that went by.
+#[derive(Clone, Copy, Debug)]
+pub struct Seen {
+    /// Wall clock.
+    pub at: Timestamp,
+    /// The record.
+    pub record: FaultWatch,
+}
+
+/// Rules in the kernel. Dropping it takes them out.
+pub struct Engine {
+    ebpf: Ebpf,
+    config: Array<MapData, FaultConfig>,
+    tallies: Array<MapData, FaultTally>,
+    counters: Array<MapData, FaultCounters>,
+    passed: PerCpuArray<MapData, FaultPassed>,
+    events: RingBuf<MapData>,
+    watch: RingBuf<MapData>,
+    tables: lower::Tables,
+    rules: usize,
+    clock: Clock,
+    /// Ends of the run on the monotonic clock, ns.
+    ends: u64,
+    /// A program may outlive us (no BPF link on this kernel).
+    may_outlive: bool,
+    told: u64,
+    needs_copies: bool,
+    mode: Mode,
+    inward: bool,
+    outward: bool,
+}
+
+fn unusable(name: &str, why: impl ToString) -> Error {
+    Error::Map { name: name.to_owned(), why: why.to_string() }
+}
+
+fn take(ebpf: &mut Ebpf, name: &str) -> Result<Map, Error> {
+    ebpf.take_map(name).ok_or_else(|| unusable(name, "it is not there"))
+}
+
+impl Engine {
+    /// Loads the object and writes the rules; nothing is attached yet, and nothing fires.
+    pub fn new(setup: &Setup<'_>, interfaces: &[Interface]) -> Result<Self, Error> {
+        let options = Options {
+            port: setup.port.unwrap_or(ROCE_UDP_PORT),
+            max_flows: 1,
+            ring_bytes: 4096,
+            faults: true,
+            ..Options::default()
+        };
+        let mut ebpf = load::load(&options)?;
+        let index = |name: &str| interfaces.iter().find(|i| i.name == name).map(|i| i.index);
+        let mut tables = lower::lower(setup.rules, setup.seed, index);
+        if setup.dry {
+            tables.config.flags |= abi::CONFIG_DRY;
+        }
+        if setup.watch {
+            tables.config.flags |= abi::CONFIG_WATCH;
+        }
+        fill(&mut ebpf, map::OPCODES, &tables.opcodes)?;
+        fill(&mut ebpf, map::TOS, &tables.tos)?;
+        fill(&mut ebpf, map::SYNDROMES, &tables.syndromes)?;
+        fill(&mut ebpf, map::MATCHES, &tables.matches)?;
+        fill(&mut ebpf, map::RULES, &tables.rules)?;
+        let mut qpns: HashMap<_, u32, u64> =
+            HashMap::try_from(take(&mut ebpf, map::QPNS)?).map_err(|e| unusable(map::QPNS, e))?;
+        for (qpn, word) in &tables.qpns {
+            qpns.insert(qpn, word, 0).map_err(|e| unusable(map::QPNS, e))?;
+        }
+        let has = |d: Direction| {
+            setup.watch || setup.rules.iter().any(|r| r.direction == d || r.direction == Direction::Both)
+        };
+        Ok(Self {
+            config: Array::try_from(take(&mut ebpf, map::CONFIG)?).map_err(|e| unusable(map::CONFIG, e))?,
+            tallies: Array::try_from(take(&mut ebpf, map::TALLIES)?).map_err(|e| unusable(map::TALLIES, e))?,
+            counters: Array::try_from(take(&mut ebpf, map::COUNTERS)?).map_err(|e| unusable(map::COUNTERS, e))?,
+            passed: PerCpuArray::try_from(take(&mut ebpf, map::PASSED)?).map_err(|e| unusable(map::PASSED, e))?,
+            events: RingBuf::try_from(take(&mut ebpf, map::EVENTS)?).map_err(|e| unusable(map::EVENTS, e))?,
+            watch: RingBuf::try_from(take(&mut ebpf, map::WATCH)?).map_err(|e| unusable(map::WATCH, e))?,
+            rules: setup.rules.len(),
+            clock: Clock::now(),
+            ends: FOREVER,
+            may_outlive: false,
+            told: 0,
+            needs_copies: setup.rules.iter().any(|r| r.fault == Fault::Duplicate && r.direction != Direction::Out),
+            mode: setup.mode,
+            inward: has(Direction::In),
+            outward: has(Direction::Out),
+            tables,
+            ebpf,
+        })
+    }
+
+    /// Attaches to an interface; says how, in words. The rules do not fire before [`Engine::arm`].
+    pub fn attach(&mut self, interface: &Interface) -> Result<String, Error> {
+        let mut how = Vec::new();
+        if self.inward {
+            let mut notes = Vec::new();
+            let xdp = if self.needs_copies {
+                None
+            } else {
+                match attach_xdp(&mut self.ebpf, interface, abi::XDP_INGRESS, self.mode, &mut notes) {
+                    Ok(_) => Some(Interface::named(&interface.name)?.xdp.map_or("XDP", |x| x.mode.name())),
+                    Err(Error::XdpTaken { holder, .. }) => {
+                        how.push(taken(&holder));
+                        None
+                    }
+                    Err(e) => return Err(e),
+                }
+            };
+            if let Some(mode) = xdp {
+                how.push(format!("XDP {mode}"));
+            } else {
+                attach_tc(&mut self.ebpf, interface, abi::TC_INGRESS, TcAttachType::Ingress)?;
+                self.may_outlive |= !attach::has_tcx();
+                how.push("TC ingress".into());
+            }
+        }
+        if self.outward {
+            attach_tc(&mut self.ebpf, interface, abi::TC_EGRESS, TcAttachType::Egress)?;
+            self.may_outlive |= !attach::has_tcx();
+            how.push("TC egress".into());
+        }
+        Ok(how.join(", "))
+    }
+
+    /// Starts the clock of the rules, for at most so long.
+    pub fn arm(&mut self, limit: Duration) -> Result<(), Error> {
+        let now = monotonic();
+        self.ends = now.saturating_add(u64::try_from(limit.as_nanos()).unwrap_or(FOREVER));
+        self.tables.config.started_ns = now;
+        self.tell(now)
+    }
+
+    /// Rules fire no more.
+    pub fn disarm(&mut self) -> Result<(), Error> {
+        self.tables.config.active = 0;
+        self.tell(monotonic())
+    }
+
+    fn tell(&mut self, now: u64) -> Result<(), Error> {
+        let alone = u64::try_from(ALONE.as_nanos()).unwrap_or(FOREVER);
+        self.tables.config.until_ns =
+            if self.may_outlive { self.ends.min(now.saturating_add(alone)) } else { self.ends };
+        self.told = now;
+        self.config.set(0, self.tables.config, 0).map_err(|e| unusable(map::CONFIG, e))
+    }
+
+    /// Waits for reports, at most so long; a program that may outlive us is told that we are there.
+    pub fn wait(&mut self, most: Duration) -> Result<(), Error> {
+        let now = monotonic();
+        let beat = u64::try_from(HEARTBEAT.as_nanos()).unwrap_or(FOREVER);
+        if self.may_outlive && self.tables.config.active != 0 && now.saturating_sub(self.told) > beat {
+            self.tell(now)?;
+        }
+        let mut fds =
+            [PollFd::new(self.events.as_fd(), PollFlags::POLLIN), PollFd::new(self.watch.as_fd(), PollFlags::POLLIN)];
+        let ms = u16::try_from(most.as_millis().max(1)).unwrap_or(u16::MAX);
+        match poll(&mut fds, PollTimeout::from(ms)) {
+            Ok(_) | Err(nix::errno::Errno::EINTR) => Ok(()),
+            Err(e) => Err(Error::system("cannot wait for the kernel program's reports", e.into())),
+        }
+    }
+
+    /// The next injection that is reported.
+    pub fn next_injection(&mut self) -> Option<Injection> {
+        let item = self.events.next()?;
+        let event = record::<FaultEvent>(&item)?;
+        Some(Injection { at: self.clock.wall(event.at_ns), event })
+    }
+
+    /// The next watched packet.
+    pub fn next_seen(&mut self) -> Option<Seen> {
+        let item = self.watch.next()?;
+        let record = record::<FaultWatch>(&item)?;
+        Some(Seen { at: self.clock.wall(record.at_ns), record })
+    }
+
+    /// What each rule has done.
+    pub fn tallies(&self) -> Result<Vec<FaultTally>, Error> {
+        (0..self.rules)
+            .map(|n| {
+                let n = u32::try_from(n).unwrap_or(u32::MAX);
+                self.tallies.get(&n, 0).map_err(|e| unusable(map::TALLIES, e))
+            })
+            .collect()
+    }
+
+    /// Counters of the engine.
+    pub fn counters(&self) -> Result<FaultCounters, Error> {
+        self.counters.get(&0, 0).map_err(|e| unusable(map::COUNTERS, e))
+    }
+
+    /// Packets that came by, and RoCE packets among them.
+    pub fn passed(&self) -> Result<FaultPassed, Error> {
+        let all = self.passed.get(&0, 0).map_err(|e| unusable(map::PASSED, e))?;
+        Ok(all
+            .iter()
+            .fold(FaultPassed::default(), |a, b| FaultPassed { packets: a.packets + b.packets, roce: a.roce + b.roce }))
+    }
+
+    /// The object, for tests that run its programs on frames of their own.
+    pub fn object(&mut self) -> &mut Ebpf {
+        &mut self.ebpf
+    }
+}
+
+fn taken(holder: &XdpHolder) -> String {
+    format!("XDP is taken ({holder})")
+}
+
+fn fill<T: aya::Pod>(ebpf: &mut Ebpf, name: &str, values: &[T]) -> Result<(), Error> {
+    let map = ebpf.map_mut(name).ok_or_else(|| unusable(name, "it is not there"))?;
+    let mut array: Array<_, T> = Array::try_from(map).map_err(|e| unusable(name, e))?;
+    for (n, v) in (0u32..).zip(values) {
+        array.set(n, v, 0).map_err(|e| unusable(name, e))?;
+    }
+    Ok(())
+}
+
+fn record<T: Copy>(bytes: &[u8]) -> Option<T> {
+    if bytes.len() != size_of::<T>() {
+        return None;
+    }
+    // SAFETY: as long as the struct, which is plain integers (the ABI asserts its size); unaligned reads are allowed.
+    Some(unsafe { bytes.as_ptr().cast::<T>().read_unaligned() })
+}
