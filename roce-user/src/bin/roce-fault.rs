@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
+use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use roce_user::attach::Mode;
 use roce_user::fault::rule::{Fault, Per, Rule};
@@ -255,10 +256,13 @@ fn pcapng(s: &str) -> Result<PathBuf, String> {
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(c) => c,
+        Err(e) if e.use_stderr() && e.kind() != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            let _closed = writeln!(io::stderr(), "roce-fault: {}", one_line(&e.to_string()));
+            return ExitCode::from(2);
+        }
         Err(e) => {
-            let code = if e.use_stderr() { 2 } else { 0 };
             let _closed = e.print();
-            return ExitCode::from(code);
+            return ExitCode::from(if e.use_stderr() { 2 } else { 0 });
         }
     };
     let result = match cli.command {
@@ -275,6 +279,15 @@ fn main() -> ExitCode {
             ExitCode::from(code)
         }
     }
+}
+
+/// The sentences of an argument error, without the usage lines.
+fn one_line(text: &str) -> String {
+    let text = text.strip_prefix("error: ").unwrap_or(text);
+    let until = text.find("\n\nUsage:").or_else(|| text.find("\n\nFor more")).unwrap_or(text.len());
+    let words: Vec<_> = text.get(..until).unwrap_or(text).split_whitespace().collect();
+    let escaped: String = words.join(" ").chars().filter(|c| !c.is_control()).collect();
+    format!("{escaped}; see roce-fault --help")
 }
 
 /// Exit status, or exit status and the sentence.

@@ -117,8 +117,9 @@ impl Engine {
         fill(&mut ebpf, map::SYNDROMES, &tables.syndromes)?;
         fill(&mut ebpf, map::MATCHES, &tables.matches)?;
         fill(&mut ebpf, map::RULES, &tables.rules)?;
-        let mut qpns: HashMap<_, u32, u64> =
-            HashMap::try_from(take(&mut ebpf, map::QPNS)?).map_err(|e| unusable(map::QPNS, e))?;
+        // the map stays with the object: a program that is loaded later refers to it
+        let qpns = ebpf.map_mut(map::QPNS).ok_or_else(|| unusable(map::QPNS, "it is not there"))?;
+        let mut qpns: HashMap<_, u32, u64> = HashMap::try_from(qpns).map_err(|e| unusable(map::QPNS, e))?;
         for (qpn, word) in &tables.qpns {
             qpns.insert(qpn, word, 0).map_err(|e| unusable(map::QPNS, e))?;
         }
