@@ -79,7 +79,7 @@ impl Watch {
 
     /// The first report for which `enough` holds; the last one if that does not come in time.
     fn report(&self, enough: impl Fn(&Value) -> bool) -> Value {
-        let end = Instant::now() + Duration::from_secs(60);
+        let end = Instant::now() + Duration::from_secs(20);
         let mut last = Value::Null;
         while let Ok(line) = self.lines.recv_timeout(end.saturating_duration_since(Instant::now())) {
             last = serde_json::from_str(&line).unwrap_or_else(|e| panic!("not JSON ({e}): {line}"));
