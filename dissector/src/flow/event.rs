@@ -38,6 +38,8 @@ pub enum Happened {
     Cnp,
     /// Wrong ICRC.
     BadIcrc,
+    /// A FLUSH with the ICRC of rdma_rxe.
+    OddFlush,
     /// An acknowledge covers PSNs that are not in the capture; `value` of them, `psn` the last.
     AckOfUnseen,
     /// After a NAK the sender did not go back to the PSN that it names; `psn` came instead.

@@ -76,6 +76,11 @@ impl Addresses {
         (a, b, self.family as u8)
     }
 
+    /// The same shape, in the order of travel.
+    pub const fn ordered(self) -> ([u64; 2], [u64; 2], u8) {
+        (self.src, self.dst, self.family as u8)
+    }
+
     /// Slot of a table of `2^bits` for these addresses and a PSN; callers check what they find there.
     pub fn slot(self, psn: u32, bits: u32) -> usize {
         let [a, b] = self.src;

@@ -29,15 +29,16 @@ use self::pairing::Waiting;
 use self::quality::Quality;
 use self::reads::{MTUS, Read, packets_of, span_from_jump};
 use self::recent::Sent;
-use self::row::{FlowRow, Totals};
+use self::row::{Endpoint, FlowRow, Totals};
 use self::sequence::Arrival;
 use self::state::{Alarm, Cause, Flow, PairedBy, Target};
 use crate::capture::Timestamp;
+use crate::connection::Connections;
 use crate::frame::icrc::Verdict;
 use crate::frame::{Frame, Net};
 use crate::wire::aeth::Verdict as Said;
 use crate::wire::opcode::{Header, Payload};
-use crate::wire::{Kind, NakCode, Op, Packet, Position, Psn, Role, Stop, Transport, outer};
+use crate::wire::{Kind, NakCode, Op, Packet, Position, Psn, Qpn, Role, Stop, Transport, cm, outer};
 
 /// Flows that are followed at the same time, unless the caller says otherwise.
 pub const DEFAULT_FLOWS: usize = 65_536;
@@ -92,6 +93,7 @@ pub struct Analyzer {
     totals: Totals,
     expired: Expired,
     quality: Quality,
+    connections: Connections,
 }
 
 /// Flows that left the table to make room.
@@ -130,6 +132,7 @@ impl Analyzer {
             totals: Totals::default(),
             expired: Expired::default(),
             quality: Quality::default(),
+            connections: Connections::default(),
         }
     }
 
@@ -152,7 +155,8 @@ impl Analyzer {
         };
         self.totals.roce_packets += 1;
         self.totals.roce_bytes += frame.wire_len as u64;
-        let believe = self.believe(addresses, icrc) || flush_of_rxe(frame, packet, icrc);
+        let odd_flush = flush_of_rxe(frame, packet, icrc);
+        let believe = self.believe(addresses, icrc) || odd_flush;
         let key =
             Key { addresses, dest_qp: packet.bth.dest_qp().get(), src_qp: packet.ext.deth.map(|d| d.src_qp().get()) };
         let Some(i) = self.flow_of(key, net, place, packet, believe) else {
@@ -161,11 +165,12 @@ impl Analyzer {
         };
         self.outer(i, place, frame, net, packet, icrc);
         let mut info = PacketInfo { flow: Some(i), ..PacketInfo::default() };
+        if let Some(f) = self.flows.get_mut(i as usize).filter(|_| !icrc_ok(icrc)) {
+            f.icrc_flush += u64::from(odd_flush);
+            f.note(event(if odd_flush { Happened::OddFlush } else { Happened::BadIcrc }, place, packet.bth.psn(), 0, 0));
+        }
         if !believe {
             // what a broken packet says about itself is not believed: another PSN or opcode may have been meant
-            if let Some(f) = self.flows.get_mut(i as usize) {
-                f.note(event(Happened::BadIcrc, place, packet.bth.psn(), 0, 0));
-            }
             return info;
         }
         let pair = self.flows.get(i as usize).and_then(|f| f.pair);
@@ -185,6 +190,17 @@ impl Analyzer {
         };
         f.count_opcode(packet.bth.opcode());
         let Some(op) = packet.op else { return info };
+        if packet.ext.deth.is_some() && packet.bth.dest_qp().is_management() {
+            self.manage(place, frame, packet, addresses);
+            // the borrow of the flow ends here: management datagrams have no PSN order to follow
+            if let Some(f) = self.flows.get_mut(i as usize) {
+                f.requests += 1;
+                f.messages += 1;
+                f.goodput += packet.payload_len as u64;
+                f.last_request = (place.at, place.number);
+            }
+            return info;
+        }
         let ctx = Context { place, net, packet, op };
         match op.role() {
             Role::Request => {
@@ -226,6 +242,16 @@ impl Analyzer {
         &self.quality
     }
 
+    /// Connections that communication management made.
+    pub const fn connections(&self) -> &Connections {
+        &self.connections
+    }
+
+    /// The other direction of a flow.
+    pub fn peer(&self, f: &Flow) -> Option<&Flow> {
+        self.flow(f.pair?)
+    }
+
     /// All flows, in the order in which they began.
     pub fn flows(&self) -> impl Iterator<Item = &Flow> {
         self.flows.iter().map(|f| &**f)
@@ -259,20 +285,15 @@ impl Analyzer {
 
     fn flow_of(&mut self, key: Key, net: &Net, place: Place, packet: &Packet<'_>, believe: bool) -> Option<u32> {
         let found = self.index.get(&key).copied();
-        let reuse_of = match found {
-            Some(i) => {
-                let f = self.flows.get(i as usize)?;
-                if !believe || !begins_anew(f, place, packet) {
-                    return Some(i);
-                }
-                // the other half ends with it
-                if let Some(p) = f.pair.and_then(|p| self.flows.get(p as usize)) {
-                    self.index.remove(&p.key);
-                }
-                Some(i)
+        let reuse_of = found;
+        if let Some(i) = found {
+            let f = self.flows.get(i as usize)?;
+            let anew = f.retired || believe && begins_anew(f, place, packet);
+            if !anew {
+                return Some(i);
             }
-            None => None,
-        };
+            self.retire(i);
+        }
         if self.index.len() >= self.limit && reuse_of.is_none() {
             return self.take_idle(key, net, place);
         }
@@ -284,7 +305,57 @@ impl Analyzer {
         f.reuse_of = reuse_of;
         self.flows.push(Box::new(f));
         self.index.insert(key, id);
+        self.introduce(id);
         Some(id)
+    }
+
+    /// What communication management tells: a queue pair that it hands out is a new one, whoever had its
+    /// number before.
+    fn manage(&mut self, place: Place, frame: &Frame<'_>, packet: &Packet<'_>, addresses: Addresses) {
+        let Some(id) = self.connections.push(place.number, place.at, frame, packet) else { return };
+        let Some(c) = self.connections.get(id) else { return };
+        let Some(seen) = c.messages.iter().rfind(|m| m.number == place.number) else { return };
+        if seen.repeat || !matches!(seen.kind, cm::Kind::Req | cm::Kind::Rep) {
+            return;
+        }
+        let Some(qpn) = c.end(seen.from).qpn else { return };
+        let key = Key { addresses: addresses.reversed(), dest_qp: qpn.get(), src_qp: None };
+        if let Some(old) = self.index.get(&key).copied() {
+            self.retire(old);
+        }
+    }
+
+    /// A flow and its other half have ended; the next packet with their keys begins new ones.
+    fn retire(&mut self, id: u32) {
+        let Some(f) = self.flows.get_mut(id as usize) else { return };
+        f.retired = true;
+        let pair = f.pair;
+        if let Some(p) = pair.and_then(|p| self.flows.get_mut(p as usize)) {
+            p.retired = true;
+        }
+    }
+
+    /// Gives a new flow what communication management said about its queue pair.
+    fn introduce(&mut self, id: u32) {
+        let Some(f) = self.flows.get_mut(id as usize) else { return };
+        if f.key.src_qp.is_some() {
+            return;
+        }
+        let Some((c, side)) = self.connections.find(f.dst, Qpn::new(f.key.dest_qp)) else { return };
+        let far = c.end(side.other());
+        if c.datagram || canonical(far.address) != canonical(f.src) {
+            return;
+        }
+        f.connection = Some(c.id);
+        f.cm_mtu = c.path_mtu.unwrap_or(0);
+        let Some(qpn) = far.qpn else { return };
+        f.src_qp = Some(qpn.get());
+        let reverse = Key { addresses: f.key.addresses.reversed(), dest_qp: qpn.get(), src_qp: None };
+        if let Some(r) = self.index.get(&reverse)
+            && self.flows.get(*r as usize).is_some_and(|r| r.pair.is_none())
+        {
+            pairing::link(&mut self.flows, id, *r, PairedBy::Cm);
+        }
     }
 
     /// Lets a silent flow go and puts the new one in its place.
@@ -442,6 +513,14 @@ const fn event(what: Happened, place: Place, psn: Psn, other: u64, value: u64) -
     Event { what, packet: place.number, other, at: place.at, psn, value }
 }
 
+/// An IPv4 address may come as a mapped GID.
+fn canonical(e: Endpoint) -> Endpoint {
+    match e {
+        Endpoint::Ip(a) => Endpoint::Ip(a.to_canonical()),
+        Endpoint::Lid(_) => e,
+    }
+}
+
 /// Whether a packet belongs to a new queue pair that got the number of an old one.
 fn begins_anew(f: &Flow, place: Place, packet: &Packet<'_>) -> bool {
     let Some(op) = packet.op else { return false };
@@ -484,8 +563,8 @@ impl Context<'_> {
         event(what, self.place, self.psn(), other, value)
     }
 
-    fn sent(&self, again: bool) -> Sent {
-        Sent { number: self.place.number, at: self.place.at, ip_id: self.net.ip_id.unwrap_or(0), again }
+    fn sent(&self, again: bool, late: bool) -> Sent {
+        Sent { number: self.place.number, at: self.place.at, ip_id: self.net.ip_id.unwrap_or(0), again, late }
     }
 }
 
@@ -592,7 +671,7 @@ fn request(f: &mut Flow, mut peer: Option<&mut Flow>, c: &Context<'_>, info: &mu
             }
             arrival = Arrival::Next;
             // taken already
-            after_request(f, c, span, false, answered);
+            after_request(f, c, span, false, answered, false);
             finish_request(f, c, arrival);
             return;
         }
@@ -611,7 +690,7 @@ fn request(f: &mut Flow, mut peer: Option<&mut Flow>, c: &Context<'_>, info: &mu
         }
     }
     f.req.take(psn, span, arrival, number, true);
-    after_request(f, c, span, again, answered);
+    after_request(f, c, span, again, answered, info.reordered);
     if !again {
         finish_request(f, c, arrival);
     }
@@ -678,6 +757,8 @@ fn why_again(f: &mut Flow, peer: Option<&Flow>, psn: Psn) -> Cause {
         None => Cause::Unknown,
     };
     count_rewind(f, cause);
+    let acked = f.acked.is_some_and(|a| psn.distance(a) <= 0);
+    f.rewinds_acked += u64::from(acked && matches!(cause, Cause::Timeout | Cause::Unknown));
     f.rewinding = Some(cause);
     cause
 }
@@ -735,13 +816,13 @@ fn note_again(f: &mut Flow, c: &Context<'_>, cause: Cause, before: Option<Sent>)
 }
 
 /// What every request leaves behind, repeat or not.
-fn after_request(f: &mut Flow, c: &Context<'_>, span: u32, again: bool, answered: bool) {
+fn after_request(f: &mut Flow, c: &Context<'_>, span: u32, again: bool, answered: bool, late: bool) {
     let (psn, at, number) = (c.psn(), c.place.at, c.place.number);
     f.last_request = (at, number);
     f.cursor = psn.plus(i32::try_from(span.max(1)).unwrap_or(1));
     f.owed = f.owed.filter(|(o, _)| !(o.distance(psn) >= 0 && o.distance(f.cursor) < 0));
     if let Some(recent) = f.recent.as_mut() {
-        recent.put(psn, Role::Request, c.sent(again));
+        recent.put(psn, Role::Request, c.sent(again, late));
     }
     if answered {
         let len = c.packet.ext.reth.filter(|_| c.op.kind == Kind::ReadRequest).map_or(0, |r| r.dma_len());
@@ -883,8 +964,17 @@ fn response(f: &mut Flow, mut peer: Option<&mut Flow>, c: &Context<'_>, info: &m
                 p.trouble.get_or_insert_default().attempts.rnr += 1;
             }
             // the packets behind one that met RNR draw sequence NAKs for the same PSN: the cause stays RNR
-            let keep = p.alarm.is_some_and(|a| a.cause == Cause::RnrNak && a.psn == psn);
-            if !keep {
+            let behind_rnr = cause == Cause::SequenceNak && p.rnr_psn == Some(psn);
+            if cause == Cause::RnrNak {
+                p.rnr_psn = Some(psn);
+            } else if !behind_rnr {
+                let late = again.is_some_and(|s| s.late);
+                p.late_naks += u64::from(late);
+                p.loss_naks += u64::from(!late);
+            }
+            if behind_rnr {
+                p.alarm = Some(Alarm { cause: Cause::RnrNak, psn, at: c.place.at, packet: c.place.number });
+            } else {
                 p.alarm = Some(Alarm { cause, psn, at: c.place.at, packet: c.place.number });
             }
             if cause == Cause::SequenceNak {
@@ -904,6 +994,7 @@ fn settle_acked(p: &mut Flow, psn: Psn) {
         p.req.acknowledged(psn);
     }
     p.owed = p.owed.filter(|(o, _)| o.is_after(psn));
+    p.rnr_psn = p.rnr_psn.filter(|r| r.is_after(psn));
 }
 
 /// The requester `p` learns that everything up to `psn` arrived; `f` is the flow that says so.
@@ -949,6 +1040,7 @@ fn acknowledge(p: &mut Flow, f: &mut Flow, c: &Context<'_>, psn: Psn, info: &mut
         return; // matched with its READ elsewhere
     }
     let Some(sent) = p.recent.as_ref().and_then(|r| r.get(psn, Role::Request)) else { return };
+    p.small_acked |= !p.message.open || p.message.psn != psn;
     let rtt = c.place.at.since(sent.at);
     if rtt < 0 {
         return;
@@ -1011,7 +1103,7 @@ fn data_response(f: &mut Flow, mut peer: Option<&mut Flow>, c: &Context<'_>, inf
         f.responding = c.op.kind == Kind::ReadResponse && !c.op.position.ends();
     }
     if let Some(recent) = f.recent.as_mut() {
-        recent.put(psn, Role::Response, c.sent(again));
+        recent.put(psn, Role::Response, c.sent(again, info.reordered));
     }
 }
 

@@ -16,6 +16,8 @@ pub struct Sent {
     pub ip_id: u16,
     /// It had been sent before.
     pub again: bool,
+    /// It came after a later PSN.
+    pub late: bool,
 }
 
 /// Direct-mapped: PSN modulo 32, requests and responses apart. Older entries give way.
@@ -29,6 +31,7 @@ pub struct Recent {
 const VALID: u64 = 1 << 63;
 const AGAIN: u64 = 1 << 62;
 const RESPONSE: u64 = 1 << 61;
+const LATE: u64 = 1 << 60;
 
 impl Default for Recent {
     fn default() -> Self {
@@ -53,7 +56,7 @@ impl Recent {
             return None;
         }
         #[expect(clippy::cast_possible_truncation, reason = "the low 16 bits hold the identification")]
-        Some(Sent { number: *self.number.get(i)?, at: *self.at.get(i)?, ip_id: tag as u16, again: tag & AGAIN != 0 })
+        Some(Sent { number: *self.number.get(i)?, at: *self.at.get(i)?, ip_id: tag as u16, again: tag & AGAIN != 0, late: tag & LATE != 0 })
     }
 
     /// Notes one.
@@ -62,7 +65,7 @@ impl Recent {
         let (Some(t), Some(a), Some(n)) = (self.tags.get_mut(i), self.at.get_mut(i), self.number.get_mut(i)) else {
             return;
         };
-        *t = tag | u64::from(sent.ip_id) | if sent.again { AGAIN } else { 0 };
+        *t = tag | u64::from(sent.ip_id) | if sent.again { AGAIN } else { 0 } | if sent.late { LATE } else { 0 };
         *a = sent.at;
         *n = sent.number;
     }
@@ -75,7 +78,7 @@ mod tests {
     #[test]
     fn roles_and_age() {
         let mut r = Recent::default();
-        let sent = |n| Sent { number: n, at: Timestamp(5), ip_id: 7, again: n == 2 };
+        let sent = |n| Sent { number: n, at: Timestamp(5), ip_id: 7, again: n == 2, late: n == 1 };
         r.put(Psn::new(3), Role::Request, sent(1));
         r.put(Psn::new(3), Role::Response, sent(2));
         assert_eq!(r.get(Psn::new(3), Role::Request), Some(sent(1)));

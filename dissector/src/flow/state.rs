@@ -162,6 +162,10 @@ pub struct Flow {
     pub pair_fits: (u32, u32),
     /// Source QP.
     pub src_qp: Option<u32>,
+    /// Connection that made its queue pair.
+    pub connection: Option<u64>,
+    /// Its queue pair is gone; the next packet with this key belongs to a new one.
+    pub retired: bool,
     /// Another flow with the same key came before (the QP number was used again).
     pub reuse_of: Option<u32>,
 
@@ -213,6 +217,10 @@ pub struct Flow {
     pub ecn: [u64; 4],
     /// ICRC verdicts.
     pub icrc: IcrcCounts,
+    /// Of the wrong ones, FLUSHes with the kernel's own way of computing it.
+    pub icrc_flush: u64,
+    /// Messages of one packet were acknowledged.
+    pub small_acked: bool,
     /// Cut packets.
     pub truncated: u64,
 
@@ -226,6 +234,15 @@ pub struct Flow {
     pub causes: [u64; 4],
     /// Times that the sender went back, by the same causes.
     pub rewinds: [u64; 4],
+    /// Of the time-outs and unknown causes, those whose packet had been acknowledged here.
+    pub rewinds_acked: u64,
+    /// Sequence NAKs to this sender that tell of a loss: neither behind an RNR NAK nor about a packet that
+    /// came late.
+    pub loss_naks: u64,
+    /// Sequence NAKs about packets that were overtaken.
+    pub late_naks: u64,
+    /// PSN of the latest RNR NAK to this sender, until it is acknowledged.
+    pub rnr_psn: Option<Psn>,
     /// READ requests that continue an interrupted READ at a later PSN.
     pub read_restarts: u64,
     /// Sent again although acknowledged.
@@ -323,6 +340,8 @@ impl Flow {
             paired_by: None,
             pair_fits: (0, 0),
             src_qp: key.src_qp,
+            connection: None,
+            retired: false,
             reuse_of: None,
             packets: 0,
             bytes: 0,
@@ -348,12 +367,18 @@ impl Flow {
             cnp_spacing: None,
             ecn: [0; 4],
             icrc: IcrcCounts::default(),
+            icrc_flush: 0,
+            small_acked: false,
             truncated: 0,
             req: Sequence::default(),
             rsp: Sequence::default(),
             retransmitted: 0,
             causes: [0; 4],
             rewinds: [0; 4],
+            rewinds_acked: 0,
+            loss_naks: 0,
+            late_naks: 0,
+            rnr_psn: None,
             read_restarts: 0,
             again_acked: 0,
             duplicates: 0,
@@ -529,6 +554,11 @@ impl Targets {
             *slot = Some(t);
         }
         self.next = (self.next + 1) % TARGETS;
+    }
+
+    /// Whether one of them uses this key.
+    pub fn uses(&self, r_key: u32) -> bool {
+        self.ring.iter().flatten().any(|t| t.r_key == r_key)
     }
 
     /// The one that starts nearest at or before this PSN.

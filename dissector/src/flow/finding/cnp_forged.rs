@@ -1,0 +1,45 @@
+//! Code `cnp-suspicious`: CNPs that do not look as if the peer had sent them.
+
+use super::{Finding, Seen, Severity, count, evidence, name};
+use crate::flow::event::Happened;
+
+fn mac(m: [u8; 6]) -> String {
+    m.map(|b| format!("{b:02x}")).join(":")
+}
+
+/// Looks at where CNPs come from.
+pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
+    let a = seen.analysis;
+    for f in a.flows().filter(|f| f.cnps > 0) {
+        // the sender's other packets: of this flow, or else of any of its flows to the same host
+        let same = |o: &&crate::flow::state::Flow| o.key.addresses == f.key.addresses && o.mac.is_some();
+        let Some(o) = a.flows().find(|o| o.id == f.id && o.mac.is_some()).or_else(|| a.flows().find(same)) else {
+            continue;
+        };
+        let mut odd = vec![];
+        if let (Some(x), Some(y)) = (f.cnp_mac, o.mac)
+            && x != y
+        {
+            odd.push(format!("their source MAC is {}, that of its other packets {}", mac(x), mac(y)));
+        }
+        if let Some(t) = f.cnp_ttl
+            && (t < o.ttl.0 || t > o.ttl.1)
+        {
+            odd.push(format!("their TTL is {t}, that of its other packets {}", o.ttl.0));
+        }
+        if odd.is_empty() {
+            continue;
+        }
+        out.push(Finding {
+            code: "cnp-suspicious",
+            severity: Severity::Warning,
+            title: format!("{}: {} that {} may not have sent", name(f), count(f.cnps, "CNP", "CNPs"), f.src),
+            detail: format!(
+                "{}. A CNP carries no secret: whoever can send UDP to port 4791 slows a QP down with it. Compare the CNP counter of the peer (np_cnp_sent) with what arrives.",
+                odd.join(", ")
+            ),
+            flow: Some(f.id),
+            packets: evidence([f], &[Happened::Cnp]),
+        });
+    }
+}

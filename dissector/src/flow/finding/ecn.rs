@@ -1,0 +1,96 @@
+//! Codes `ce-without-cnp`, `cnp-without-ce`, `congestion`, `not-ect`: marking and its echo.
+
+use super::{Finding, Seen, Severity, count, evidence, name, time};
+use crate::flow::event::Happened;
+
+/// Looks at ECN.
+pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
+    let a = seen.analysis;
+    for f in a.flows() {
+        let [_, _, _, ce] = f.ecn;
+        let peer = a.peer(f);
+        let cnps = peer.map_or(0, |p| p.cnps);
+        if ce > 0 && cnps == 0 {
+            // CNPs may be there, but not assigned to this QP
+            let elsewhere = a.flows().any(|o| o.cnps > 0 && o.pair.is_none() && o.src == f.dst && o.dst == f.src);
+            let back = seen.sides.back(f.key.addresses);
+            let severity = if back && !elsewhere { Severity::Warning } else { Severity::Note };
+            out.push(Finding {
+                code: "ce-without-cnp",
+                severity,
+                title: format!("{}: {} marked CE, no CNP came back", name(f), count(ce, "packet is", "packets are")),
+                detail: if back {
+                    "The receiver does not tell the sender to slow down: congestion notification is off at its port (roce_np), it does not support it (soft-RoCE does not), or CNPs are lost in their own queue. PFC then does all the work.".to_owned()
+                } else {
+                    "Only this direction was captured, so CNPs could not be seen.".to_owned()
+                },
+                flow: Some(f.id),
+                packets: evidence([f], &[Happened::Ce]),
+            });
+        }
+        if f.cnps == 0 {
+            continue;
+        }
+        let (marked, sent, naks) = peer.map_or((0, 0, 0), |p| (p.ecn[3], p.packets, f.naks.psn_sequence_error));
+        if marked == 0 {
+            let known = peer.is_some_and(|p| p.requests + p.responses > 0);
+            out.push(Finding {
+                code: "cnp-without-ce",
+                severity: if known && naks == 0 { Severity::Warning } else { Severity::Note },
+                title: format!("{}: {}, but no packet of that QP is marked CE", name(f), count(f.cnps, "CNP", "CNPs")),
+                detail: if naks > 0 {
+                    format!("{} went the same way: some adapters send a CNP with a sequence NAK (slow restart). The cause is loss, not congestion marking.", count(naks, "sequence NAK", "sequence NAKs"))
+                } else if known {
+                    "Marked packets were not captured (marking behind this point of the path), or somebody else makes these CNPs.".to_owned()
+                } else {
+                    "The data of that QP is not in the capture.".to_owned()
+                },
+                flow: Some(f.id),
+                packets: evidence([f], &[Happened::Cnp]),
+            });
+        } else {
+            out.push(Finding {
+                code: "congestion",
+                severity: Severity::Note,
+                title: format!(
+                    "{}: {} marked CE ({:.1} %), {} in answer",
+                    peer.map_or_else(|| name(f), name),
+                    count(marked, "packet", "packets"),
+                    marked as f64 * 100.0 / sent.max(1) as f64,
+                    count(f.cnps, "CNP", "CNPs")
+                ),
+                detail: format!(
+                    "Congestion control is at work{}. Look for the queue that marks: incast towards {}, ECN thresholds of the last switch.",
+                    f.cnp_spacing.map(|s| format!("; CNPs are {} apart at the least", time(i64::try_from(s).unwrap_or(i64::MAX)))).unwrap_or_default(),
+                    f.src
+                ),
+                flow: Some(f.id),
+                packets: evidence(peer.into_iter().chain([f]), &[Happened::Ce, Happened::Cnp]),
+            });
+        }
+    }
+    let (mut plain, mut capable, mut first) = (0u64, 0u64, None);
+    for f in a.flows().filter(|f| f.ordered() && f.requests + f.responses > 0) {
+        let [not, e1, e0, ce] = f.ecn;
+        plain += not;
+        capable += e1 + e0 + ce;
+        if not > 0 && first.is_none() {
+            first = Some(f);
+        }
+    }
+    if let Some(f) = first.filter(|_| plain > 0) {
+        let mixed = capable > 0;
+        out.push(Finding {
+            code: "not-ect",
+            severity: Severity::Note,
+            title: if mixed {
+                format!("{plain} of {} packets are not ECN-capable", plain + capable)
+            } else {
+                "no data packet is ECN-capable".to_owned()
+            },
+            detail: "A switch cannot mark them, so congestion shows as PFC pauses or drops. Set the traffic class of the QPs (ECT(0): 0x02, with DSCP 26: 0x6a), or the default of the port (cma_roce_tos).".to_owned(),
+            flow: Some(f.id),
+            packets: vec![f.first_packet],
+        });
+    }
+}

@@ -1,0 +1,125 @@
+//! Code `loss`: packets that did not arrive, by pair of hosts and direction.
+
+use super::{Finding, Seen, Severity, count, evidence, name};
+use crate::flow::event::Happened;
+use crate::flow::state::{Cause, Flow};
+use crate::wire::Transport;
+
+/// Losses of one flow, by how they are known.
+#[derive(Clone, Copy, Debug, Default)]
+struct Lost {
+    nak: u64,
+    silence: u64,
+    gap: u64,
+}
+
+impl Lost {
+    const fn total(self) -> u64 {
+        self.nak + self.silence + self.gap
+    }
+
+    fn of(f: &Flow, answered: bool) -> Self {
+        if f.transport == Transport::Uc {
+            return Self { gap: f.req.missing, ..Self::default() };
+        }
+        let rewinds = |c: Cause| f.rewinds.get(c as usize).copied().unwrap_or(0);
+        let nak = f.loss_naks;
+        // a flow that nobody answers is another matter
+        let silence = if answered {
+            (rewinds(Cause::Timeout) + rewinds(Cause::Unknown)).saturating_sub(f.rewinds_acked)
+        } else {
+            0
+        };
+        let never = f.req.missing.saturating_sub(f.req.missing_acked) + f.rsp.missing;
+        // what was repaired shows as a NAK or a repeat; holes that nobody asked about only count on top
+        let gap = never.saturating_sub(nak + silence);
+        Self { nak, silence, gap }
+    }
+}
+
+/// Looks for losses.
+pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
+    let a = seen.analysis;
+    let mut lossy: Vec<(&Flow, Lost)> = a
+        .flows()
+        .filter(|f| f.ordered())
+        .map(|f| {
+            let peer = a.peer(f);
+            let answered = peer.is_none_or(|p| p.acks + p.responses + p.naks.total() + p.rnr_naks > 0);
+            let stuck = peer.is_none() && f.req.next().distance(f.req.low()) <= 1;
+            (f, Lost::of(f, answered && !stuck))
+        })
+        .filter(|(_, l)| l.total() > 0)
+        .collect();
+    lossy.sort_by_key(|(f, _)| f.key.addresses.ordered());
+    let mut groups: Vec<&[(&Flow, Lost)]> =
+        lossy.chunk_by(|x, y| x.0.key.addresses == y.0.key.addresses).collect();
+    // the worst pair of hosts first
+    groups.sort_by_key(|g| std::cmp::Reverse(g.iter().map(|(_, l)| l.total()).sum::<u64>()));
+    for g in groups {
+        let Some((worst, _)) = g.iter().max_by_key(|(_, l)| l.total()) else { continue };
+        let sum = |f: fn(&Lost) -> u64| g.iter().map(|(_, l)| f(l)).sum::<u64>();
+        let (nak, silence, gap) = (sum(|l| l.nak), sum(|l| l.silence), sum(|l| l.gap));
+        let total = nak + silence + gap;
+        let sent: u64 = a
+            .flows()
+            .filter(|f| f.key.addresses == worst.key.addresses && f.ordered())
+            .map(|f| f.requests + f.responses)
+            .sum();
+        let mut how = vec![];
+        if nak > 0 {
+            how.push(format!("{nak} answered by a sequence NAK"));
+        }
+        if silence > 0 {
+            how.push(format!("{silence} noticed by the sender only (time-out or missing response)"));
+        }
+        if gap > 0 {
+            how.push(format!("{gap} never sent again"));
+        }
+        let uc = g.iter().all(|(f, _)| f.transport == Transport::Uc);
+        let mut flows: Vec<&Flow> = g.iter().map(|(f, _)| *f).collect();
+        let peers: Vec<&Flow> = flows.iter().filter_map(|f| a.peer(f)).collect();
+        flows.extend(peers);
+        let mut detail = format!("Of {}: {}.", count(total, "loss", "losses"), how.join(", "));
+        if uc {
+            detail.push_str(" UC does not repair: the receiver drops the rest of each message that has a hole.");
+        } else {
+            let again: u64 = g.iter().map(|(f, _)| f.retransmitted).sum();
+            detail.push_str(&format!(" {} sent again because of it.", count(again, "packet was", "packets were")));
+        }
+        let late: u64 = g.iter().map(|(f, _)| f.reordered).sum();
+        if late > 0 && nak > 0 {
+            detail.push_str(&format!(" {late} first arrivals came late, so some of it may be reordering."));
+        }
+        if g.len() == 1 {
+            detail.push_str(&format!(" All on {}.", name(worst)));
+        } else {
+            detail.push_str(&format!(" {} flows have losses, {} most of all.", g.len(), name(worst)));
+        }
+        if !uc && !seen.sides.back(worst.key.addresses) {
+            detail.push_str(" Only this direction was captured, so this is what repeats and gaps suggest, not what NAKs prove.");
+        }
+        if a.quality().dropped > 0 {
+            detail.push_str(" The recorder itself dropped packets; some of the gaps may be its own.");
+        }
+        detail.push_str(" Look at drops and pauses on the way from the one to the other: switch port counters, PFC on this priority, buffer thresholds, cabling (symbol and FCS errors).");
+        out.push(Finding {
+            code: "loss",
+            severity: Severity::Warning,
+            title: format!(
+                "{} from {} to {} ({:.2} % of {})",
+                count(total, "packet lost", "packets lost"),
+                worst.src,
+                worst.dst,
+                total as f64 * 100.0 / sent.max(1) as f64,
+                count(sent, "packet", "packets")
+            ),
+            detail,
+            flow: Some(worst.id),
+            packets: evidence(
+                flows,
+                &[Happened::NakSequence, Happened::AgainAfterNak, Happened::AgainAfterSilence, Happened::Gap],
+            ),
+        });
+    }
+}

@@ -1,0 +1,32 @@
+//! Code `message-stopped`: a message began and never ended.
+
+use super::{Finding, Seen, Severity, name, time};
+
+/// Looks for messages without an end.
+pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
+    let a = seen.analysis;
+    for f in a.flows().filter(|f| f.ordered() && f.message.open) {
+        let m = &f.message;
+        let silence = a.quality().end().since(f.last_request.0);
+        let others_go_on = a.quality().last_number > f.last_packet + 2;
+        if silence < 100_000_000 && !(others_go_on && silence > 10_000_000) {
+            continue;
+        }
+        let of = if m.want > 0 { format!(" of {} bytes", m.want) } else { String::new() };
+        let asked = a.peer(f).map_or(0, |p| p.naks.total() + p.rnr_naks);
+        let repeats = f.retransmitted;
+        out.push(Finding {
+            code: "message-stopped",
+            severity: Severity::Error,
+            title: format!("{}: a message{of} stopped after {} bytes, at PSN {}", name(f), m.got, m.psn.get()),
+            detail: format!(
+                "Nothing follows on this QP for {}. {} came back, {} sent again. The sender has stopped by itself: its retransmission or flow control (credits, congestion control at rate zero, PFC) holds it, or its process is gone.",
+                time(silence),
+                super::count(asked, "NAK", "NAKs"),
+                super::count(repeats, "packet was", "packets were"),
+            ),
+            flow: Some(f.id),
+            packets: vec![m.packet, m.latest],
+        });
+    }
+}
