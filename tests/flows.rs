@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use dissector::cli::analyse;
+use dissector::flow::asides::DEFAULT_GBIT;
+use dissector::flow::finding::{self, Severity};
 use dissector::wire::opcode::{Header, Op, ROWS};
 use dissector::wire::{Kind, Position, ROCE_UDP_PORT, Role};
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -93,7 +95,7 @@ fn same<T: PartialEq + std::fmt::Debug>(what: &str, got: T, want: T, wrong: &mut
 }
 
 fn compare(row: &Row) -> Result<(), Failed> {
-    let read = analyse::read(&captures().join(&row.file), true, ROCE_UDP_PORT, &mut ())?;
+    let read = analyse::read(&captures().join(&row.file), true, ROCE_UDP_PORT, DEFAULT_GBIT, &mut ())?;
     if let Some(e) = read.error {
         return Err(e.to_string().into());
     }
@@ -140,9 +142,87 @@ fn compare(row: &Row) -> Result<(), Failed> {
     if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n").into()) }
 }
 
+/// What a scenario's name and its line in the index ask for.
+const STORIES: &[(&str, &[&str])] = &[
+    ("cm_reject", &["cm-reject"]),
+    ("corrupt_a_send", &["bad-icrc", "loss"]),
+    ("dup_net_", &["network-duplicates"]),
+    ("ecn_ce_out", &["ce-without-cnp"]),
+    ("loss_ack_send", &["needless-retransmission"]),
+    ("loss_in_atomic", &["loss"]),
+    ("loss_in_cm_rping", &["loss"]),
+    ("loss_in_one_by_one", &["loss", "timeouts"]),
+    ("loss_in_read_req", &["loss"]),
+    ("loss_in_send", &["loss"]),
+    ("loss_in_write", &["loss"]),
+    ("loss_net_send", &["loss"]),
+    ("loss_read_response", &["loss"]),
+    ("loss_uc_send", &["loss"]),
+    ("nak_invalid_qp_perm", &["nak-invalid-request"]),
+    ("nak_remote_access", &["nak-remote-access"]),
+    ("newer_flush_refused", &["nak-remote-access"]),
+    ("reorder_net_", &["reordering"]),
+    ("rnr_one_outstanding", &["rnr"]),
+    ("rnr_retry_exceeded", &["rnr-retry-exceeded"]),
+    ("rnr_then_ok", &["rnr"]),
+    ("timeout_retry_exceeded", &["retry-exceeded"]),
+];
+
+impl Row {
+    /// Nothing went wrong by the index: no NAK, RNR, repeat, loss, mark, wrong ICRC or refusal.
+    fn clean(&self) -> bool {
+        let bad = ["NAK", "seen again", "ICRC wrong", "ECN CE", "REJ", "gaps stay"];
+        !bad.iter().any(|b| self.notable.contains(b))
+    }
+}
+
+fn story(row: &Row) -> Result<(), Failed> {
+    let read = analyse::read(&captures().join(&row.file), true, ROCE_UDP_PORT, DEFAULT_GBIT, &mut ())?;
+    let findings = finding::check(&read.analyzer);
+    let told: String = findings
+        .iter()
+        .map(|f| {
+            let (severity, code) = (f.severity.name(), f.code);
+            format!("{severity} [{code}] {}\n    {}\n    {:?} {:?}\n", f.title, f.detail, f.flow, f.packets)
+        })
+        .collect();
+    for f in &findings {
+        if f.packets.iter().any(|n| *n == 0 || *n > row.packets) || !f.packets.is_sorted() {
+            return Err(format!("packets of a finding are not of the capture, or not in order:\n{told}").into());
+        }
+        if f.flow.is_some_and(|id| read.analyzer.flow(id).is_none()) {
+            return Err(format!("a finding about no flow:\n{told}").into());
+        }
+    }
+    let bad: Vec<&str> = findings.iter().filter(|f| f.severity > Severity::Note).map(|f| f.code).collect();
+    let stories: Vec<_> = STORIES.iter().filter(|(prefix, _)| row.file.starts_with(prefix)).collect();
+    if row.clean() != stories.is_empty() {
+        return Err(format!("clean: {}, stories: {stories:?}", row.clean()).into());
+    }
+    if row.clean() && !bad.is_empty() {
+        return Err(format!("a clean capture, but:\n{told}").into());
+    }
+    for (_, codes) in stories {
+        for code in *codes {
+            if !bad.contains(code) {
+                return Err(format!("no `{code}` among:\n{told}").into());
+            }
+        }
+    }
+    Ok(())
+}
+
 fn main() {
     let arguments = Arguments::from_args();
-    let trials =
-        rows().into_iter().map(|row| Trial::test(format!("numbers of {}", row.file), move || compare(&row))).collect();
+    let trials = rows()
+        .into_iter()
+        .zip(rows())
+        .flat_map(|(a, b)| {
+            [
+                Trial::test(format!("numbers of {}", a.file), move || compare(&a)),
+                Trial::test(format!("findings of {}", b.file), move || story(&b)),
+            ]
+        })
+        .collect();
     libtest_mimic::run(&arguments, trials).exit();
 }

@@ -17,6 +17,9 @@ pub struct Input {
     /// Do not verify invariant CRCs (about twice as fast)
     #[arg(long)]
     pub no_icrc: bool,
+    /// Speed of the links, for the length of pauses
+    #[arg(long, value_name = "GBIT/S", default_value_t = crate::flow::asides::DEFAULT_GBIT)]
+    pub link_speed: f64,
     /// Preference, as `roce.port:4791`
     #[arg(short = 'o', value_name = "NAME:VALUE", value_parser = preference)]
     pub preference: Vec<u16>,
@@ -50,14 +53,15 @@ impl Input {
     /// Reads the file to its end, or as far as it goes.
     pub fn read(&self, look: &mut impl Look) -> Result<Read, OpenError> {
         let port = self.preference.last().copied().unwrap_or(ROCE_UDP_PORT);
-        read(&self.file, !self.no_icrc, port, look)
+        read(&self.file, !self.no_icrc, port, self.link_speed, look)
     }
 }
 
-/// Reads a capture to its end, or as far as it goes.
-pub fn read(file: &Path, verify: bool, port: u16, look: &mut impl Look) -> Result<Read, OpenError> {
+/// Reads a capture to its end, or as far as it goes. `gbit` is the speed of its links in Gbit/s.
+pub fn read(file: &Path, verify: bool, port: u16, gbit: f64, look: &mut impl Look) -> Result<Read, OpenError> {
     let mut reader = Reader::open(file)?;
     let mut analyzer = Analyzer::default();
+    analyzer.link_speed(gbit);
     let error = loop {
         match reader.next() {
             Ok(Some(r)) => {

@@ -2,11 +2,13 @@
 //! that could not be read, with one line on stderr. A closed pipe ends quietly.
 
 pub mod analyse;
+pub mod check;
 mod completions;
 mod fields;
 pub mod flows;
 mod man;
 pub mod show;
+pub mod stats;
 
 use std::ffi::OsString;
 use std::io;
@@ -50,6 +52,8 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Flows(flows::Args),
+    Check(check::Args),
+    Stats(stats::Args),
     /// List every field: name, type, meaning.
     Fields(fields::Args),
     /// Print a completion script for a shell.
@@ -82,6 +86,8 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let result = match cli.command {
         None => show::run(&cli.show),
         Some(Command::Flows(a)) => a.run(&mut io::BufWriter::new(io::stdout().lock())).map(|()| ExitCode::SUCCESS),
+        Some(Command::Check(a)) => a.run(&mut io::BufWriter::new(io::stdout().lock())),
+        Some(Command::Stats(a)) => a.run(&mut io::BufWriter::new(io::stdout().lock())).map(|()| ExitCode::SUCCESS),
         Some(Command::Fields(a)) => fields::run(&a),
         Some(Command::Completions(a)) => completions::run(&a),
         Some(Command::Man(a)) => man::run(&a),

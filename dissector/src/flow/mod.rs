@@ -8,6 +8,7 @@
 //!
 //! The two directions of a queue pair are joined by what the packets prove ([`pairing`]).
 
+pub mod asides;
 pub mod event;
 pub mod finding;
 pub mod histogram;
@@ -23,6 +24,7 @@ pub mod state;
 
 use hashbrown::HashMap;
 
+use self::asides::Asides;
 use self::event::{Event, Happened};
 use self::key::{Addresses, Key};
 use self::pairing::Waiting;
@@ -35,9 +37,10 @@ use self::state::{Alarm, Cause, Flow, PairedBy, Target};
 use crate::capture::Timestamp;
 use crate::connection::Connections;
 use crate::frame::icrc::Verdict;
+use crate::frame::mistake::{self, Mistake};
 use crate::frame::{Frame, Net};
 use crate::wire::aeth::Verdict as Said;
-use crate::wire::opcode::{Header, Payload};
+use crate::wire::opcode::Payload;
 use crate::wire::{Kind, NakCode, Op, Packet, Position, Psn, Qpn, Role, Stop, Transport, cm, outer};
 
 /// Flows that are followed at the same time, unless the caller says otherwise.
@@ -94,6 +97,7 @@ pub struct Analyzer {
     expired: Expired,
     quality: Quality,
     connections: Connections,
+    asides: Asides,
 }
 
 /// Flows that left the table to make room.
@@ -133,6 +137,7 @@ impl Analyzer {
             expired: Expired::default(),
             quality: Quality::default(),
             connections: Connections::default(),
+            asides: Asides::default(),
         }
     }
 
@@ -142,6 +147,7 @@ impl Analyzer {
         self.totals.bytes += frame.wire_len as u64;
         self.totals.other_packets += 1;
         self.quality.clock(place);
+        self.asides.take(place, frame);
     }
 
     /// Notes a RoCE packet.
@@ -167,7 +173,19 @@ impl Analyzer {
         let mut info = PacketInfo { flow: Some(i), ..PacketInfo::default() };
         if let Some(f) = self.flows.get_mut(i as usize).filter(|_| !icrc_ok(icrc)) {
             f.icrc_flush += u64::from(odd_flush);
-            f.note(event(if odd_flush { Happened::OddFlush } else { Happened::BadIcrc }, place, packet.bth.psn(), 0, 0));
+            let t = f.trouble.get_or_insert_default();
+            // dear to find out, so once a flow
+            if !t.explained && !odd_flush {
+                t.explained = true;
+                t.mistake = mistake::explain(frame, packet);
+            }
+            f.note(event(
+                if odd_flush { Happened::OddFlush } else { Happened::BadIcrc },
+                place,
+                packet.bth.psn(),
+                0,
+                0,
+            ));
         }
         if !believe {
             // what a broken packet says about itself is not believed: another PSN or opcode may have been meant
@@ -211,7 +229,10 @@ impl Analyzer {
                 }
             }
             Role::Response => response(f, peer, &ctx, &mut info),
-            Role::Notification => notification(f, &ctx, frame),
+            Role::Notification => notification(f, &ctx),
+        }
+        if let Some(id) = net.ip_id {
+            f.ip_id.take(id);
         }
         info
     }
@@ -219,6 +240,7 @@ impl Analyzer {
     /// Joins what can only be joined when everything was seen. Further packets may follow.
     pub fn settle(&mut self) {
         pairing::by_elimination(&mut self.flows);
+        self.asides.settle(self.quality.end());
     }
 
     /// Tells what the recorder said about itself: packets that it dropped, and whether its file is cut.
@@ -245,6 +267,16 @@ impl Analyzer {
     /// Connections that communication management made.
     pub const fn connections(&self) -> &Connections {
         &self.connections
+    }
+
+    /// Tells the speed of the link, Gbit/s: pauses are counted in bit times.
+    pub fn link_speed(&mut self, gbit: f64) {
+        self.asides.gbit = gbit;
+    }
+
+    /// What frames without RoCE said about it.
+    pub const fn asides(&self) -> &Asides {
+        &self.asides
     }
 
     /// The other direction of a flow.
@@ -420,12 +452,6 @@ impl Analyzer {
             f.port_changes += u64::from(f.port.is_some());
             f.port = port;
         }
-        if let Some(id) = net.ip_id {
-            if f.packets > 1 && id != f.ip_id.0 {
-                f.ip_id.1 = true;
-            }
-            f.ip_id.0 = id;
-        }
         let p_key = packet.bth.p_key().0;
         if f.packets == 1 {
             f.p_key = p_key;
@@ -490,15 +516,9 @@ impl Analyzer {
 /// The kernel's rdma_rxe runs the headers of a FLUSH through the CRC twice: wrong by the standard, but no sign
 /// of damage.
 fn flush_of_rxe(frame: &Frame<'_>, packet: &Packet<'_>, icrc: Verdict) -> bool {
-    let (Verdict::Bad { found, calculated }, Some(t)) = (icrc, frame.transport) else { return false };
-    if packet.op.is_none_or(|o| o.kind != Kind::Flush) {
-        return false;
-    }
-    let end = t.start.saturating_add(t.declared).saturating_sub(Header::Icrc.len());
-    let Some(again) = frame.bytes.get(t.start..end) else { return false };
-    let mut crc = crc32fast::Hasher::new_with_initial(calculated.swap_bytes());
-    crc.update(again);
-    crc.finalize() == found.swap_bytes()
+    !icrc_ok(icrc)
+        && packet.op.is_some_and(|o| o.kind == Kind::Flush)
+        && mistake::explain(frame, packet) == Some(Mistake::HeadersTwice)
 }
 
 fn icrc_ok(v: Verdict) -> bool {
@@ -563,6 +583,11 @@ impl Context<'_> {
         event(what, self.place, self.psn(), other, value)
     }
 
+    /// The sender sent it before something that has come already.
+    fn is_behind(&self, f: &Flow) -> bool {
+        self.net.ip_id.is_some_and(|id| f.ip_id.is_behind(id))
+    }
+
     fn sent(&self, again: bool, late: bool) -> Sent {
         Sent { number: self.place.number, at: self.place.at, ip_id: self.net.ip_id.unwrap_or(0), again, late }
     }
@@ -587,7 +612,7 @@ fn is_copy(f: &Flow, c: &Context<'_>, before: Option<Sent>) -> bool {
     }
     let Some(before) = before else { return false };
     if let Some(id) = c.net.ip_id
-        && f.ip_id.1
+        && f.ip_id.varies()
     {
         return id == before.ip_id;
     }
@@ -640,7 +665,7 @@ fn request(f: &mut Flow, mut peer: Option<&mut Flow>, c: &Context<'_>, info: &mu
         Arrival::Repeat if restart => {
             f.read_restarts += 1;
             again = true;
-            let cause = why_again(f, peer.as_deref(), psn);
+            let cause = why_again(f, peer.as_deref(), c);
             info.repeat = Some(Repeat::Sent(cause));
             note_again(f, c, cause, before);
         }
@@ -655,7 +680,13 @@ fn request(f: &mut Flow, mut peer: Option<&mut Flow>, c: &Context<'_>, info: &mu
                 return;
             }
             f.retransmitted += 1;
-            let cause = why_again(f, peer.as_deref(), psn);
+            if c.is_behind(f) && before.is_some() {
+                overtaken(f, c, before);
+                info.repeat = Some(Repeat::Sent(f.rewinding.unwrap_or(Cause::Unknown)));
+                info.reordered = true;
+                return;
+            }
+            let cause = why_again(f, peer.as_deref(), c);
             info.repeat = Some(Repeat::Sent(cause));
             note_again(f, c, cause, before);
         }
@@ -701,10 +732,27 @@ fn request(f: &mut Flow, mut peer: Option<&mut Flow>, c: &Context<'_>, info: &mu
     }
 }
 
+/// The first sending of a packet whose repetition has come already: what looked like a loss was a delay.
+fn overtaken(f: &mut Flow, c: &Context<'_>, before: Option<Sent>) {
+    f.overtaken += 1;
+    if f.loss_naks > 0 {
+        f.loss_naks -= 1;
+        f.late_naks += 1;
+    }
+    f.late_repairs = f.late_repairs.saturating_sub(1);
+    if let Some(n) = f.causes.get_mut(f.rewinding.unwrap_or(Cause::Unknown) as usize) {
+        *n += 1;
+    }
+    f.note(c.event(Happened::Late, before.map_or(0, |b| b.number), 0));
+}
+
 /// A late request may be no overtaken one but the repair of a loss before the capture point: it answers a NAK,
 /// or it comes after a silence in which anything that was only delayed would have come.
 fn repairs(f: &mut Flow, joined: bool, c: &Context<'_>) {
     let psn = c.psn();
+    if c.is_behind(f) {
+        return;
+    }
     if f.rewinding.is_some() && psn == f.cursor {
         f.late_repairs += 1;
         return;
@@ -714,7 +762,8 @@ fn repairs(f: &mut Flow, joined: bool, c: &Context<'_>) {
         None => {
             let floor = f.rtt.as_ref().and_then(|h| h.percentile(90.0)).map_or(0, |r| r.saturating_mul(4));
             let idle = c.place.at.since(f.last_request.0);
-            if idle <= i64::try_from(floor).unwrap_or(i64::MAX).max(1_000_000) {
+            let ahead = c.net.ip_id.is_some_and(|id| f.ip_id.is_ahead(id));
+            if !ahead && idle <= i64::try_from(floor).unwrap_or(i64::MAX).max(1_000_000) {
                 return;
             }
             if joined { Cause::Timeout } else { Cause::Unknown }
@@ -747,18 +796,38 @@ fn settle_open_read(f: &mut Flow, psn: Psn, mtu: u32) {
     f.req.extend_to(end);
 }
 
-fn why_again(f: &mut Flow, peer: Option<&Flow>, psn: Psn) -> Cause {
+fn why_again(f: &mut Flow, peer: Option<&Flow>, c: &Context<'_>) -> Cause {
+    let psn = c.psn();
+    let last = f.rewound.replace((psn, c.place.at));
     if f.rewinding.is_some() && psn == f.cursor {
+        f.rewound = last.map(|(start, _)| (start, c.place.at));
         return f.rewinding.unwrap_or(Cause::Unknown);
     }
     let cause = match f.alarm.take_if(|a| psn.distance(a.psn) >= 0 || a.psn.distance(psn) < 64) {
         Some(a) => a.cause,
-        None if peer.is_some() => Cause::Timeout,
-        None => Cause::Unknown,
+        None if f.rnr_psn == Some(psn) => Cause::RnrNak,
+        None => {
+            // still the same going back, with its packets out of order
+            if let (Some((start, at)), Some(cause)) = (last, f.rewinding)
+                && psn.distance(start) > 0
+                && c.place.at.since(at) < 1_000_000
+            {
+                f.rewound = Some((start, c.place.at));
+                return cause;
+            }
+            if peer.is_some() { Cause::Timeout } else { Cause::Unknown }
+        }
     };
     count_rewind(f, cause);
     let acked = f.acked.is_some_and(|a| psn.distance(a) <= 0);
-    f.rewinds_acked += u64::from(acked && matches!(cause, Cause::Timeout | Cause::Unknown));
+    if acked && matches!(cause, Cause::Timeout | Cause::Unknown) {
+        // an answered READ that is asked for again: its data was lost on the way back
+        if c.op.kind == Kind::ReadRequest {
+            f.response_losses += 1;
+        } else {
+            f.rewinds_acked += 1;
+        }
+    }
     f.rewinding = Some(cause);
     cause
 }
@@ -781,7 +850,7 @@ fn note_again(f: &mut Flow, c: &Context<'_>, cause: Cause, before: Option<Sent>)
         Cause::RnrNak => Happened::AgainAfterRnr,
         Cause::Timeout | Cause::Unknown => Happened::AgainAfterSilence,
     };
-    let acked = f.acked.is_some_and(|a| psn.distance(a) <= 0);
+    let acked = c.op.kind != Kind::ReadRequest && f.acked.is_some_and(|a| psn.distance(a) <= 0);
     f.again_acked += u64::from(acked);
     f.note(c.event(what, other, passed));
     if acked {
@@ -1187,7 +1256,7 @@ fn answer(p: &mut Flow, f: &Flow, c: &Context<'_>, info: &mut PacketInfo) {
     }
 }
 
-fn notification(f: &mut Flow, c: &Context<'_>, _frame: &Frame<'_>) {
+fn notification(f: &mut Flow, c: &Context<'_>) {
     f.cnps += 1;
     let at = c.place.at;
     if f.cnps == 1 {

@@ -56,7 +56,13 @@ impl Recent {
             return None;
         }
         #[expect(clippy::cast_possible_truncation, reason = "the low 16 bits hold the identification")]
-        Some(Sent { number: *self.number.get(i)?, at: *self.at.get(i)?, ip_id: tag as u16, again: tag & AGAIN != 0, late: tag & LATE != 0 })
+        Some(Sent {
+            number: *self.number.get(i)?,
+            at: *self.at.get(i)?,
+            ip_id: tag as u16,
+            again: tag & AGAIN != 0,
+            late: tag & LATE != 0,
+        })
     }
 
     /// Notes one.

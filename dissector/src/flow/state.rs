@@ -8,6 +8,7 @@ use super::recent::Recent;
 use super::row::{Ecn, Endpoint, FlowRow, IcrcCounts, Naks, OpcodeCounts};
 use super::sequence::Sequence;
 use crate::capture::Timestamp;
+use crate::frame::mistake::Mistake;
 use crate::wire::{Psn, Transport};
 
 /// Why a sender sent again.
@@ -57,6 +58,48 @@ impl PairedBy {
             Self::Psn => "psn",
             Self::Elimination => "elimination",
         }
+    }
+}
+
+/// The IPv4 identifications of a flow: constant, counted, or without order.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct IpId {
+    latest: u16,
+    seen: bool,
+    up: u32,
+    down: u32,
+}
+
+impl IpId {
+    /// Takes the next packet's.
+    pub fn take(&mut self, id: u16) {
+        if !self.seen {
+            (self.seen, self.latest) = (true, id);
+            return;
+        }
+        match id.wrapping_sub(self.latest).cast_signed() {
+            0 => {}
+            1.. => {
+                self.up = self.up.saturating_add(1);
+                self.latest = id;
+            }
+            _ => self.down = self.down.saturating_add(1),
+        }
+    }
+
+    /// They differ from packet to packet.
+    pub const fn varies(self) -> bool {
+        self.up > 0
+    }
+
+    /// The sender counts, and gave this packet its number before one that has come already.
+    pub const fn is_behind(self, id: u16) -> bool {
+        self.up >= 3 && self.up > self.down.saturating_mul(2) && id.wrapping_sub(self.latest).cast_signed() < 0
+    }
+
+    /// The sender counts, and sent this packet after all that have come.
+    pub const fn is_ahead(self, id: u16) -> bool {
+        self.up >= 3 && self.up > self.down.saturating_mul(2) && id.wrapping_sub(self.latest).cast_signed() > 0
     }
 }
 
@@ -137,6 +180,10 @@ pub struct Trouble {
     pub worst: Attempts,
     /// Nanoseconds from the first sending to the acknowledge of packets that were sent again.
     pub repair: Histogram,
+    /// What explains the first wrong ICRC, if it was looked into.
+    pub mistake: Option<Mistake>,
+    /// It was looked into.
+    pub explained: bool,
     /// Request refused by the first NAK other than a sequence error.
     pub refused: Option<Target>,
 }
@@ -236,6 +283,8 @@ pub struct Flow {
     pub rewinds: [u64; 4],
     /// Of the time-outs and unknown causes, those whose packet had been acknowledged here.
     pub rewinds_acked: u64,
+    /// READs that were asked for again although an answer had passed: data lost on its way to this sender.
+    pub response_losses: u64,
     /// Sequence NAKs to this sender that tell of a loss: neither behind an RNR NAK nor about a packet that
     /// came late.
     pub loss_naks: u64,
@@ -270,6 +319,10 @@ pub struct Flow {
     pub message: Message,
     /// The latest response left a READ response unfinished.
     pub responding: bool,
+    /// Packets that came after their own repetition: delayed, not lost.
+    pub overtaken: u64,
+    /// Where the sender went back to last, and when it repeated something last.
+    pub rewound: Option<(Psn, Timestamp)>,
     /// Late requests that repaired a loss before the capture point, rather than overtaken ones.
     pub late_repairs: u64,
     /// Latest MSN in an AETH.
@@ -310,8 +363,8 @@ pub struct Flow {
     pub p_key: u16,
     /// MigReq values: bit 0 clear seen, bit 1 set seen.
     pub mig_req: u8,
-    /// Latest IPv4 identification, and whether it ever changed.
-    pub ip_id: (u16, bool),
+    /// How the sender numbers its IPv4 packets.
+    pub ip_id: IpId,
 
     /// Latest packets by PSN.
     pub recent: Option<Box<Recent>>,
@@ -376,6 +429,7 @@ impl Flow {
             causes: [0; 4],
             rewinds: [0; 4],
             rewinds_acked: 0,
+            response_losses: 0,
             loss_naks: 0,
             late_naks: 0,
             rnr_psn: None,
@@ -392,6 +446,8 @@ impl Flow {
             rewinding: None,
             message: Message::default(),
             responding: false,
+            overtaken: 0,
+            rewound: None,
             late_repairs: 0,
             msn: None,
             mtu: 0,
@@ -411,7 +467,7 @@ impl Flow {
             cnp_mac: None,
             p_key: 0,
             mig_req: 0,
-            ip_id: (0, false),
+            ip_id: IpId::default(),
             recent: None,
             reads: Reads::default(),
             targets: None,

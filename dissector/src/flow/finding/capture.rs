@@ -22,7 +22,11 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
     if q.cut > 0 {
         note(
             "capture-cut-packets",
-            format!("{} cut by the capture, at up to {} bytes", count(q.cut, "RoCE packet is", "RoCE packets are"), q.snap),
+            format!(
+                "{} cut by the capture, at up to {} bytes",
+                count(q.cut, "RoCE packet is", "RoCE packets are"),
+                q.snap
+            ),
             "Their ICRC cannot be checked, and headers behind the cut are unknown. Capture with a larger snap length (tcpdump -s 0) if payload or ICRC matter.",
             None,
             vec![],
@@ -40,7 +44,11 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
     if q.backwards > 0 {
         note(
             "capture-clock-backwards",
-            format!("time stamps go backwards {}, by {} at the most", count(q.backwards, "time", "times"), time(q.backwards_max)),
+            format!(
+                "time stamps go backwards {}, by {} at the most",
+                count(q.backwards, "time", "times"),
+                time(q.backwards_max)
+            ),
             "Files of two ports were merged, or the recorder's clock was set. Order and times between flows are uncertain by that much; sort the file (reordercap) before trusting reordering or latency.",
             None,
             vec![q.backwards_packet],
@@ -66,7 +74,11 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
         packets.sort_unstable();
         note(
             "capture-incomplete",
-            format!("{} acknowledged that the capture lacks, in {}", count(lacking, "request packet was", "request packets were"), count(flows, "flow", "flows")),
+            format!(
+                "{} acknowledged that the capture lacks, in {}",
+                count(lacking, "request packet was", "request packets were"),
+                count(flows, "flow", "flows")
+            ),
             "The receiver got them, so the recorder lost them, or they went another way. They are no losses of the network.",
             Some(f.id),
             packets,
@@ -117,7 +129,11 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
         let n = a.flows().filter(|f| f.reuse_of.is_some()).count() as u64;
         note(
             "qp-number-reused",
-            format!("{} used again for a new queue pair, first {}", count(n, "QP number was", "QP numbers were"), name(f)),
+            format!(
+                "{} used again for a new queue pair, first {}",
+                count(n, "QP number was", "QP numbers were"),
+                name(f)
+            ),
             "The PSNs begin anew; both lives are rows of their own.",
             Some(f.id),
             vec![f.first_packet],

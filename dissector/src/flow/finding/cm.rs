@@ -75,7 +75,12 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
 fn storms(all: &[&Connection], out: &mut Vec<Finding>) {
     let mut begun: Vec<(crate::flow::row::Endpoint, crate::flow::row::Endpoint, Option<u16>, i64, u64)> = all
         .iter()
-        .filter(|c| matches!(c.state, State::Rejected { .. } | State::Disconnected | State::Disconnecting { .. } | State::Requested))
+        .filter(|c| {
+            matches!(
+                c.state,
+                State::Rejected { .. } | State::Disconnected | State::Disconnecting { .. } | State::Requested
+            )
+        })
         .filter_map(|c| {
             let m = c.first(Kind::Req)?;
             Some((c.active.address, c.passive.address, c.port(), m.at.0, m.number))

@@ -25,7 +25,9 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
             });
             continue;
         }
-        let at = a.peer(f).and_then(|p| p.trouble.as_ref()?.events.of(Happened::NakSequence).find(|e| e.packet == nak).map(|e| e.at));
+        let at = a
+            .peer(f)
+            .and_then(|p| p.trouble.as_ref()?.events.of(Happened::NakSequence).find(|e| e.packet == nak).map(|e| e.at));
         let silence = at.map_or(0, |at| a.quality().end().since(at));
         if silence > 1_000_000_000 || (silence > 0 && f.last_request.1 < nak && a.quality().last_number > nak) {
             out.push(Finding {

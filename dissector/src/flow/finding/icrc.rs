@@ -29,11 +29,13 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
         }
         let good: u64 = of_sender(seen, src).map(|f| f.icrc.good).sum();
         let all = good == 0;
+        let mistake = g.iter().find_map(|f| f.trouble.as_ref()?.mistake);
+        let why = mistake.map(|m| format!("The first one is explained: {m}. ")).unwrap_or_default();
         out.push(Finding {
             code: "bad-icrc",
             severity: if all { Severity::Error } else { Severity::Warning },
             title: format!("{} from {src} with a wrong ICRC", count(n, "packet", "packets")),
-            detail: if all {
+            detail: why + &if all {
                 "Not one packet of this sender is right: its ICRC is computed wrongly (FPGA, software stack), a device in between rewrites what the ICRC covers (NAT, tunnel offload, UDP port), or the capture was edited. A receiver drops them in silence.".to_owned()
             } else {
                 format!("{good} others of this sender are right, so the packets were damaged on the way (receivers drop them in silence, which looks like loss). Look at the FCS and symbol errors of the links between the sender and this capture; memory of switches too, if the FCS is right.")

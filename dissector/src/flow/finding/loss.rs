@@ -18,7 +18,7 @@ impl Lost {
         self.nak + self.silence + self.gap
     }
 
-    fn of(f: &Flow, answered: bool) -> Self {
+    fn of(f: &Flow, peer: Option<&Flow>, answered: bool) -> Self {
         if f.transport == Transport::Uc {
             return Self { gap: f.req.missing, ..Self::default() };
         }
@@ -26,13 +26,14 @@ impl Lost {
         let nak = f.loss_naks;
         // a flow that nobody answers is another matter
         let silence = if answered {
-            (rewinds(Cause::Timeout) + rewinds(Cause::Unknown)).saturating_sub(f.rewinds_acked)
+            (rewinds(Cause::Timeout) + rewinds(Cause::Unknown)).saturating_sub(f.rewinds_acked + f.response_losses)
         } else {
             0
         };
+        let silence = silence + peer.map_or(0, |p| p.response_losses);
         let never = f.req.missing.saturating_sub(f.req.missing_acked) + f.rsp.missing;
         // what was repaired shows as a NAK or a repeat; holes that nobody asked about only count on top
-        let gap = never.saturating_sub(nak + silence);
+        let gap = (never + f.late_repairs).saturating_sub(nak + silence);
         Self { nak, silence, gap }
     }
 }
@@ -47,13 +48,12 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
             let peer = a.peer(f);
             let answered = peer.is_none_or(|p| p.acks + p.responses + p.naks.total() + p.rnr_naks > 0);
             let stuck = peer.is_none() && f.req.next().distance(f.req.low()) <= 1;
-            (f, Lost::of(f, answered && !stuck))
+            (f, Lost::of(f, peer, answered && !stuck))
         })
         .filter(|(_, l)| l.total() > 0)
         .collect();
     lossy.sort_by_key(|(f, _)| f.key.addresses.ordered());
-    let mut groups: Vec<&[(&Flow, Lost)]> =
-        lossy.chunk_by(|x, y| x.0.key.addresses == y.0.key.addresses).collect();
+    let mut groups: Vec<&[(&Flow, Lost)]> = lossy.chunk_by(|x, y| x.0.key.addresses == y.0.key.addresses).collect();
     // the worst pair of hosts first
     groups.sort_by_key(|g| std::cmp::Reverse(g.iter().map(|(_, l)| l.total()).sum::<u64>()));
     for g in groups {
@@ -74,7 +74,7 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
             how.push(format!("{silence} noticed by the sender only (time-out or missing response)"));
         }
         if gap > 0 {
-            how.push(format!("{gap} never sent again"));
+            how.push(format!("{gap} seen as a hole in the PSNs only"));
         }
         let uc = g.iter().all(|(f, _)| f.transport == Transport::Uc);
         let mut flows: Vec<&Flow> = g.iter().map(|(f, _)| *f).collect();
@@ -87,9 +87,9 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
             let again: u64 = g.iter().map(|(f, _)| f.retransmitted).sum();
             detail.push_str(&format!(" {} sent again because of it.", count(again, "packet was", "packets were")));
         }
-        let late: u64 = g.iter().map(|(f, _)| f.reordered).sum();
+        let late: u64 = g.iter().map(|(f, _)| f.reordered.saturating_sub(f.late_repairs) + f.overtaken).sum();
         if late > 0 && nak > 0 {
-            detail.push_str(&format!(" {late} first arrivals came late, so some of it may be reordering."));
+            detail.push_str(&format!(" {late} packets came late, so some of it may be reordering."));
         }
         if g.len() == 1 {
             detail.push_str(&format!(" All on {}.", name(worst)));
@@ -97,7 +97,9 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
             detail.push_str(&format!(" {} flows have losses, {} most of all.", g.len(), name(worst)));
         }
         if !uc && !seen.sides.back(worst.key.addresses) {
-            detail.push_str(" Only this direction was captured, so this is what repeats and gaps suggest, not what NAKs prove.");
+            detail.push_str(
+                " Only this direction was captured, so this is what repeats and gaps suggest, not what NAKs prove.",
+            );
         }
         if a.quality().dropped > 0 {
             detail.push_str(" The recorder itself dropped packets; some of the gaps may be its own.");

@@ -20,6 +20,7 @@ pub mod ecn;
 pub mod entropy;
 pub mod gid;
 pub mod go_back;
+pub mod icmp;
 pub mod icrc;
 pub mod loss;
 pub mod message;
@@ -29,6 +30,7 @@ pub mod nak;
 pub mod needless;
 pub mod one_way;
 pub mod order;
+pub mod pause;
 pub mod read_depth;
 pub mod retry;
 pub mod rnr;
@@ -84,6 +86,7 @@ pub const RULES: &[Rule] = &[
     retry::find,
     nak::find,
     one_way::find,
+    icmp::find,
     rnr::find,
     loss::find,
     timeout::find,
@@ -96,6 +99,7 @@ pub const RULES: &[Rule] = &[
     read_depth::find,
     ecn::find,
     cnp_forged::find,
+    pause::find,
     dscp::find,
     entropy::find,
     gid::find,

@@ -29,7 +29,12 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
             out.push(Finding {
                 code: "mtu-mismatch",
                 severity: Severity::Warning,
-                title: format!("{}: full packets of {} bytes, but the connection was made for {}", name(f), f.mtu, f.cm_mtu),
+                title: format!(
+                    "{}: full packets of {} bytes, but the connection was made for {}",
+                    name(f),
+                    f.mtu,
+                    f.cm_mtu
+                ),
                 detail: "The responder may refuse or drop them.".to_owned(),
                 flow: Some(f.id),
                 packets: vec![f.first_packet],

@@ -25,7 +25,12 @@ const KINDS: &[(Happened, &str, &str, &str)] = &[
         "remote operational error",
         "The responder could not carry the request out: a bad receive work request (its scatter list, its local key), or its own hardware.",
     ),
-    (Happened::NakOther, "nak-other", "a reserved or RD reason", "The code is not one that a responder of this service should send."),
+    (
+        Happened::NakOther,
+        "nak-other",
+        "a reserved or RD reason",
+        "The code is not one that a responder of this service should send.",
+    ),
 ];
 
 /// Looks for refusals.

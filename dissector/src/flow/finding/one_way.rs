@@ -32,10 +32,9 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
         let only_mine = super::entropy::only_unjoined(a, f);
         let (severity, sure) = match (retries, back) {
             (true, _) => (Severity::Error, "The sender repeats itself, so no answer reached it either."),
-            (false, true) if !only_mine => (
-                Severity::Note,
-                "Answers between these hosts are in the capture but could not be assigned to a QP.",
-            ),
+            (false, true) if !only_mine => {
+                (Severity::Note, "Answers between these hosts are in the capture but could not be assigned to a QP.")
+            }
             (false, true) => (
                 Severity::Warning,
                 "Other packets from that host are in the capture, so its answers would have been seen.",
@@ -47,7 +46,8 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
         };
         let severity = if ttl_one && severity == Severity::Note { Severity::Warning } else { severity };
         let ttl = if ttl_one { " It is sent with TTL 1, which no router forwards." } else { "" };
-        let gid = if super::gid::is_link_local(f) { " A link-local GID is used, which no router forwards." } else { "" };
+        let gid =
+            if super::gid::is_link_local(f) { " A link-local GID is used, which no router forwards." } else { "" };
         out.push(Finding {
             code: "one-way",
             severity,

@@ -9,7 +9,7 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
     let doubled = out.iter().any(|f| f.code == "capture-doubled");
     let unsorted = a.quality().backwards > 0;
     for f in a.flows().filter(|f| f.ordered()) {
-        let late = f.reordered.saturating_sub(f.late_repairs);
+        let late = f.reordered.saturating_sub(f.late_repairs) + f.overtaken;
         if late > 0 {
             let mut detail = format!(
                 "{} of {} came after a later PSN, without having been asked for by a NAK.",
@@ -17,7 +17,10 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
                 count(f.requests + f.responses, "packet", "packets")
             );
             if f.late_naks > 0 {
-                detail.push_str(&format!(" {} answered by a sequence NAK, so whole windows were sent again for nothing.", count(f.late_naks, "was", "were")));
+                detail.push_str(&format!(
+                    " {} answered by a sequence NAK, so whole windows were sent again for nothing.",
+                    count(f.late_naks, "was", "were")
+                ));
             }
             if unsorted {
                 detail.push_str(" The capture's clock goes backwards: this may be the order of the file only.");

@@ -31,8 +31,12 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
         let first = at.at.first().copied().unwrap_or(at.last);
         let heard = match peer {
             Some(p) if p.requests > 0 => " The peer goes on sending requests of its own, so it is alive.",
-            Some(p) if p.acks + p.responses + p.naks.total() + p.rnr_naks > 0 => " The peer had answered earlier packets.",
-            _ if seen.sides.back(f.key.addresses) => " Nothing came back on this QP, while other QPs of the same host do answer.",
+            Some(p) if p.acks + p.responses + p.naks.total() + p.rnr_naks > 0 => {
+                " The peer had answered earlier packets."
+            }
+            _ if seen.sides.back(f.key.addresses) => {
+                " Nothing came back on this QP, while other QPs of the same host do answer."
+            }
             _ => " Nothing at all came back from that host.",
         };
         // an ending is certain only if another attempt would have been seen
@@ -95,12 +99,7 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
         out.push(Finding {
             code: "retry-exceeded",
             severity: Severity::Error,
-            title: format!(
-                "{}: PSN {} was sent {} times and never acknowledged",
-                name(f),
-                at.psn.get(),
-                at.times
-            ),
+            title: format!("{}: PSN {} was sent {} times and never acknowledged", name(f), at.psn.get(), at.times),
             detail,
             flow: Some(f.id),
             packets: at.packets.clone(),

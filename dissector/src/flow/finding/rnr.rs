@@ -15,17 +15,25 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
         let code = first.map_or(0, |e| u8::try_from(e.value).unwrap_or(0));
         let timer = i64::from(rnr_timer_10us(code)) * 10_000;
         let again = peer.map_or(0, |p| p.causes.get(Cause::RnrNak as usize).copied().unwrap_or(0));
-        let who = peer.map_or_else(|| format!("{} (QP unknown)", f.src), |p| format!("{} QP {:#x}", p.dst, p.key.dest_qp));
+        let who =
+            peer.map_or_else(|| format!("{} (QP unknown)", f.src), |p| format!("{} QP {:#x}", p.dst, p.key.dest_qp));
         let mut detail = format!(
             "Timer code {code} ({}). {} sent again because of it{}. Post more receives, or sooner; a longer min_rnr_timer only spaces the attempts.",
             time(timer),
             count(again, "packet was", "packets were"),
-            if sent > 0 { format!("; {:.0} % of the requests met no buffer", f.rnr_naks as f64 * 100.0 / sent as f64) } else { String::new() },
+            if sent > 0 {
+                format!("; {:.0} % of the requests met no buffer", f.rnr_naks as f64 * 100.0 / sent as f64)
+            } else {
+                String::new()
+            },
         );
         let cnps = peer.map_or(0, |p| p.cnps) + f.cnps;
         let ce = peer.map_or(0, |p| p.ecn[3]) + f.ecn[3];
         if cnps > 0 && ce == 0 {
-            detail.push_str(&format!(" No packet is CE-marked, though {} came: the receiver, not the network, is the bottleneck.", count(cnps, "CNP", "CNPs")));
+            detail.push_str(&format!(
+                " No packet is CE-marked, though {} came: the receiver, not the network, is the bottleneck.",
+                count(cnps, "CNP", "CNPs")
+            ));
         }
         let packets = evidence(peer.into_iter().chain([f]), &[Happened::Rnr, Happened::AgainAfterRnr]);
         out.push(Finding {
