@@ -30,6 +30,9 @@ impl Lost {
         } else {
             0
         };
+        // attempts at a PSN that never got through are told as such
+        let stuck = super::retry::open_attempts(f).map_or(0, |t| u64::from(t.times) - 1);
+        let silence = silence.saturating_sub(stuck);
         let silence = silence + peer.map_or(0, |p| p.response_losses);
         let never = f.req.missing.saturating_sub(f.req.missing_acked) + f.rsp.missing;
         // what was repaired shows as a NAK or a repeat; holes that nobody asked about only count on top

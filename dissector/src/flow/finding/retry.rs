@@ -95,6 +95,13 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
         } else {
             detail.push_str(" The capture ends before another attempt was due, so it may still be trying.");
         }
+        let acked = f.acked.is_some_and(|a| at.psn.distance(a) <= 0);
+        if acked {
+            detail.push_str(&format!(
+                " Each time it was acknowledged, so the acknowledges are lost between here and {}.",
+                f.src
+            ));
+        }
         detail.push_str(" Look at: is the peer's QP alive (application crashed?), GID and route in both directions, firewall on UDP 4791, path MTU if only large packets fail.");
         out.push(Finding {
             code: "retry-exceeded",
