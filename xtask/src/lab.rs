@@ -17,7 +17,7 @@ use clap::{Parser, Subcommand};
 use crate::run::{built, cargo, must, output, root};
 
 /// Programs of ours that the machines get.
-const PROGRAMS: [&str; 3] = ["roce-top", "roce-fault", "roce-dissect"];
+const PROGRAMS: [&str; 2] = ["roce-top", "roce-dissect"];
 /// Programs that the host needs, and the Debian package of each.
 const NEEDS: [(&str, &str); 9] = [
     ("qemu-system-x86_64", "qemu-system-x86"),
@@ -56,7 +56,7 @@ enum Lab {
     },
     /// Run scenarios in both machines, bring back captures, reports and logs, and judge them.
     Run {
-        /// Names of scenarios (tests/lab/scenarios/NAME.sh).
+        /// Names of scenarios (tests/lab/scenarios/NAME.sh); core: all that judge our programs.
         #[arg(required = true)]
         scenarios: Vec<String>,
         /// Only with this kernel; otherwise with those that the scenario names.
@@ -68,6 +68,9 @@ enum Lab {
         /// End both machines after so many seconds [default: what the scenario says, or 600].
         #[arg(long)]
         timeout: Option<u64>,
+        /// Take our programs from the debug build, which is there sooner.
+        #[arg(long)]
+        debug: bool,
     },
     /// A shell in machine a.
     Shell {
@@ -94,17 +97,26 @@ pub fn main(args: &[String]) -> Result<ExitCode> {
             build(fresh)?;
             Ok(ExitCode::SUCCESS)
         }
-        Lab::Run { scenarios, kernel, out, timeout } => {
+        Lab::Run { scenarios, kernel, out, timeout, debug } => {
             ensure!(
                 out.is_none() || scenarios.len() == 1,
                 "--out takes one scenario's results; {} are named",
                 scenarios.len()
             );
-            let scenarios = scenarios.iter().map(|n| Scenario::read(n)).collect::<Result<Vec<_>>>()?;
+            let mut named = Vec::new();
+            for n in &scenarios {
+                if n == "core" {
+                    named.extend(all_scenarios()?.into_iter().filter(|s| s.core));
+                } else {
+                    named.push(Scenario::read(n)?);
+                }
+            }
+            let scenarios = named;
+            let profile = if debug { "debug" } else { "release" };
             let _lock = lock()?;
             build(false)?;
             if scenarios.iter().any(|s| s.programs) {
-                programs()?;
+                programs(profile)?;
             }
             let mut good = true;
             for s in &scenarios {
@@ -115,7 +127,7 @@ pub fn main(args: &[String]) -> Result<ExitCode> {
                         Some(o) => o.clone(),
                         None => work().join("runs").join(format!("{}-{k}", s.name)),
                     };
-                    good &= run(s, k, &to, timeout)?;
+                    good &= run(s, k, &to, timeout, profile)?;
                 }
             }
             Ok(ExitCode::from(u8::from(!good)))
@@ -128,15 +140,14 @@ pub fn main(args: &[String]) -> Result<ExitCode> {
             let _lock = lock()?;
             build(false)?;
             if !no_programs {
-                programs()?;
+                programs("release")?;
             }
             shell(&kernel, mtu, !no_programs)
         }
         Lab::List => {
-            for path in scenario_files()? {
-                let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-                let s = Scenario::read(&name)?;
-                println!("{name:<12} kernel {:<9} {}", s.kernels.join(", "), s.about);
+            for s in all_scenarios()? {
+                let core = if s.core { " (core)" } else { "" };
+                println!("{:<8} kernel {:<9} {}{core}", s.name, s.kernels.join(", "), s.about);
             }
             Ok(ExitCode::SUCCESS)
         }
@@ -152,15 +163,16 @@ fn work() -> PathBuf {
     built("lab", "")
 }
 
-fn scenario_files() -> Result<Vec<PathBuf>> {
+fn all_scenarios() -> Result<Vec<Scenario>> {
     let folder = sources().join("scenarios");
     let mut all: Vec<_> = fs::read_dir(&folder)
         .with_context(|| format!("cannot list {}", folder.display()))?
         .filter_map(|e| e.ok().map(|e| e.path()))
         .filter(|p| p.extension().is_some_and(|e| e == "sh"))
+        .filter_map(|p| p.file_stem().map(|n| n.to_string_lossy().into_owned()))
         .collect();
     all.sort();
-    Ok(all)
+    all.iter().map(|n| Scenario::read(n)).collect()
 }
 
 /// What the head of a scenario's file says.
@@ -176,6 +188,8 @@ struct Scenario {
     timeout: u64,
     /// Whether our own programs take part.
     programs: bool,
+    /// Whether `core` means it too.
+    core: bool,
 }
 
 impl Scenario {
@@ -196,6 +210,7 @@ impl Scenario {
             memory: 768,
             timeout: 600,
             programs: false,
+            core: false,
         };
         for word in text.lines().filter_map(|l| l.strip_prefix("# lab:")).flat_map(str::split_whitespace) {
             let (key, value) = word.split_once('=').unwrap_or((word, ""));
@@ -207,6 +222,7 @@ impl Scenario {
                 "memory" => s.memory = number()?,
                 "timeout" => s.timeout = u64::from(number()?),
                 "programs" => s.programs = true,
+                "core" => s.core = true,
                 _ => bail!("{}: unknown word {word:?} after `# lab:`", s.path.display()),
             }
         }
@@ -284,16 +300,21 @@ fn on_path(program: &str) -> bool {
 
 /// Builds our programs and lays them out with the shared libraries and the loader that they want, since the machines'
 /// C library may be older than this host's.
-fn programs() -> Result<()> {
+fn programs(profile: &str) -> Result<()> {
     eprintln!("lab: building {}", PROGRAMS.join(", "));
-    must(cargo().args(["build", "--release", "-p", "roce-user", "-p", "dissector", "--bins"]))?;
+    let mut build = cargo();
+    build.args(["build", "-q", "-p", "roce-user", "-p", "dissector", "--bins"]);
+    if profile == "release" {
+        build.arg("--release");
+    }
+    must(&mut build)?;
     let to = work().join("programs");
     let _ = fs::remove_dir_all(&to);
     for folder in ["bin", "real", "lib"] {
         fs::create_dir_all(to.join(folder)).with_context(|| format!("cannot make {}", to.display()))?;
     }
     for name in PROGRAMS {
-        let from = built("release", name);
+        let from = built(profile, name);
         let real = to.join("real").join(name);
         must(Command::new("strip").arg("-o").arg(&real).arg(&from))?;
         let ldd = output("ldd", &[&from.to_string_lossy()])
@@ -401,7 +422,7 @@ impl Pair<'_> {
 }
 
 /// Runs one scenario with one kernel. Whether everything in it was as it should.
-fn run(s: &Scenario, kernel: &str, to: &Path, timeout: Option<u64>) -> Result<bool> {
+fn run(s: &Scenario, kernel: &str, to: &Path, timeout: Option<u64>, profile: &str) -> Result<bool> {
     let share = share(s.programs)?;
     fs::copy(&s.path, share.join("scenario.sh"))?;
     let limit = Duration::from_secs(timeout.unwrap_or(s.timeout));
@@ -452,7 +473,7 @@ fn run(s: &Scenario, kernel: &str, to: &Path, timeout: Option<u64>) -> Result<bo
     let mut judge = Command::new("python3");
     judge.arg(sources().join("judge.py")).arg(to);
     if s.programs {
-        judge.arg("--dissect").arg(built("release", "roce-dissect"));
+        judge.arg("--dissect").arg(built(profile, "roce-dissect"));
     }
     Ok(judge.status().context("cannot run python3")?.success())
 }
