@@ -3,6 +3,7 @@
 
 pub mod bench;
 pub mod netns;
+pub mod packets;
 pub mod play;
 pub mod raw;
 pub mod synth;

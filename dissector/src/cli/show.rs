@@ -1,7 +1,7 @@
 //! The main command: packets of a capture, one line each or in another format, filtered, or written to a file.
 //!
-//! The file is read in chunks. What a packet prints depends on other packets only through [`Clock`], so chunks are
-//! printed by several threads and put in order again, unless something asks for the packet shown before.
+//! The file is read in chunks. Where what a packet prints depends on others only through [`Clock`], chunks are printed
+//! by several threads and put in order again.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::PathBuf;
@@ -12,12 +12,9 @@ use std::thread;
 use anyhow::{Context as _, anyhow, bail};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::capture::{Chunk, Reader, Record, Timestamp, Writer};
-use crate::dissect::ulp::{self, Conversations};
-use crate::dissect::{self, Input, RecordInfo, Tree, Wanted, analysis, record as frame_fields, transport};
+use super::session::{Clock, Job, Session};
+use crate::capture::{Chunk, Reader, Record, Writer};
 use crate::filter::Filter;
-use crate::flow::{Analyzer, Place};
-use crate::frame::{Frame, LinkType, icrc};
 use crate::output::text::{Line, TimeStyle};
 use crate::output::{Format, columns::Columns, csv::Csv, field, json::Json, tree::Detail};
 use crate::service::DecodeAs;
@@ -146,12 +143,12 @@ impl Args {
         })
     }
 
-    fn conversations(&self) -> anyhow::Result<Conversations> {
+    fn rules(&self) -> anyhow::Result<DecodeAs> {
         let mut rules = DecodeAs::default();
         for text in &self.decode_as {
             rules.add(text).map_err(|e| anyhow!(e))?;
         }
-        Ok(Conversations::new(rules))
+        Ok(rules)
     }
 
     fn port(&self) -> anyhow::Result<u16> {
@@ -183,107 +180,6 @@ impl From<TimeFormat> for TimeStyle {
     }
 }
 
-/// What a packet's times are counted from.
-#[derive(Clone, Copy, Debug, Default)]
-struct Clock {
-    first: Option<Timestamp>,
-    previous: Option<Timestamp>,
-    shown: Option<Timestamp>,
-}
-
-/// What is remembered from packet to packet for the sake of names and analysis.
-struct Memory {
-    conversations: Conversations,
-    analyzer: Analyzer,
-}
-
-/// What is done with each packet.
-struct Job {
-    format: Format,
-    filter: Option<Filter>,
-    wanted: Wanted,
-    icrc: bool,
-    port: u16,
-    pcapng: bool,
-}
-
-impl Job {
-    /// Prints one packet, if the filter lets it through.
-    fn packet(
-        &self,
-        record: &Record<'_>,
-        clock: &mut Clock,
-        memory: Option<&mut Memory>,
-        decimals: u8,
-        out: &mut Vec<u8>,
-    ) -> bool {
-        let first = *clock.first.get_or_insert(record.at);
-        let info = RecordInfo {
-            number: record.number,
-            at: record.at,
-            interface: self.pcapng.then_some(record.interface),
-            first,
-            previous: clock.previous.unwrap_or(record.at),
-            shown: clock.shown,
-            decimals,
-        };
-        clock.previous = Some(record.at);
-        let wire_len = record.wire_len as usize;
-        let frame = Frame::parse(record.bytes, wire_len, LinkType(record.link), self.port);
-        let packet = frame.packet();
-        let icrc = match &packet {
-            Some(Ok(p)) if self.icrc => Some(icrc::verify(&frame, p)),
-            _ => None,
-        };
-        let (context, analysis) = match (&packet, memory) {
-            (Some(Ok(p)), Some(m)) => {
-                let place = Place { number: record.number, at: record.at };
-                let verdict = icrc.unwrap_or(icrc::Verdict::Unchecked(icrc::Why::Off));
-                let context = m.conversations.push(record.number, record.at, &frame, p);
-                (Some(context), Some(m.analyzer.push(place, &frame, p, verdict)))
-            }
-            _ => (None, None),
-        };
-        let input = Input {
-            record: info,
-            frame: &frame,
-            packet: packet.as_ref(),
-            icrc,
-            context: context.as_ref(),
-            analysis: analysis.as_ref(),
-        };
-        let mut tree = Tree::for_fields(&self.wanted);
-        dissect::dissect(&input, &mut tree);
-        if let Some(f) = &self.filter
-            && !f.matches(&tree, record.bytes)
-        {
-            return false;
-        }
-        let start = out.len();
-        if start > 0 {
-            out.extend_from_slice(self.format.separator());
-        }
-        self.format.packet(&input, &tree, out);
-        clock.shown = Some(record.at);
-        true
-    }
-
-    /// Whether it matters what a payload is, or what became of a flow: then earlier packets do.
-    fn remembers(&self) -> bool {
-        let plain = [&transport::DATA, &transport::DATA_DATA, &transport::DATA_LEN];
-        matches!(self.format, Format::Line(_))
-            || self.wanted.has_any(analysis::FROM_ANALYSIS)
-            || ulp::GROUPS.iter().any(|g| self.wanted.has_group(*g))
-            || self.wanted.has_any(&plain)
-    }
-
-    /// Whether a packet's text needs no other packet.
-    fn independent(&self) -> bool {
-        let line = matches!(&self.format, Format::Line(l) if l.time == TimeStyle::DeltaShown);
-        !line && !self.remembers() && !self.wanted.has(&frame_fields::TIME_DELTA_DISPLAYED)
-    }
-}
-
 /// Puts chunks of text on stdout in their order, with the separator between them.
 struct Sink {
     out: io::StdoutLock<'static>,
@@ -311,22 +207,17 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let port = args.port()?;
     let filter = args.filter.as_deref().map(Filter::compile).transpose().context("-Y")?;
     let path = args.read.clone().or(args.file.clone()).ok_or_else(|| anyhow!("which FILE?"))?;
-    let mut wanted = format.wanted();
-    if let Some(f) = &filter {
-        wanted.extend(f.wanted());
-    }
-    let icrc = matches!(format, Format::Line(_))
-        || wanted.has_any(&[&analysis::ICRC_STATUS, &analysis::ICRC_CALCULATED, &analysis::ICRC_REASON]);
     let mut reader = Reader::open(&path)?;
     let mut writer = match &args.write {
         Some(w) => Some(Writer::create(w, Some(&path))?),
         None => None,
     };
     let pcapng = reader.format() == crate::capture::Format::PcapNg;
-    let job = Job { format, filter, wanted, icrc, port, pcapng };
-    let mut sink = Sink { out: io::stdout().lock(), separator: job.format.separator(), any: false };
+    let job = Job::new(format, filter, port, pcapng);
+    let format = job.format().clone();
+    let mut sink = Sink { out: io::stdout().lock(), separator: format.separator(), any: false };
     let mut head = Vec::new();
-    job.format.begin(&mut head);
+    format.begin(&mut head);
     sink.out.write_all(&head)?;
     let bar = progress(&reader);
     let limit = args.count.unwrap_or(u64::MAX);
@@ -334,17 +225,17 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     // what is written keeps the order of the file anyway, and standard input shall show at once
     let alone = writer.is_some() || several == 1 || !job.independent() || path.as_os_str() == "-" || is_small(&path);
     // a wrong rule is an error whether or not it is needed
-    let mut memory = Memory { conversations: args.conversations()?, analyzer: Analyzer::default() };
+    let rules = args.rules()?;
     let read = if alone {
-        let memory = job.remembers().then_some(&mut memory);
-        one_thread(&job, memory, &mut reader, writer.as_mut(), limit, &mut sink, &bar)
+        let mut session = Session::new(job, rules);
+        one_thread(&mut session, &mut reader, writer.as_mut(), limit, &mut sink, &bar)
     } else {
         many_threads(&job, &mut reader, several, limit, &mut sink, &bar)
     };
     bar.finish_and_clear();
     // what could be read has been printed; a format that has an end gets it, whatever ended the reading
     let mut tail = Vec::new();
-    job.format.end(sink.any, &mut tail);
+    format.end(sink.any, &mut tail);
     match &read {
         Err(e) if is_our_pipe(e) => {}
         _ => {
@@ -374,15 +265,13 @@ fn decimals(reader: &Reader, record: &Record<'_>) -> u8 {
 }
 
 fn one_thread(
-    job: &Job,
-    mut memory: Option<&mut Memory>,
+    session: &mut Session,
     reader: &mut Reader,
     mut writer: Option<&mut Writer>,
     limit: u64,
     sink: &mut Sink,
     bar: &ProgressBar,
 ) -> anyhow::Result<()> {
-    let mut clock = Clock::default();
     let mut out = Vec::with_capacity(1 << 16);
     while let Some(chunk) = reader.next_chunk()? {
         out.clear();
@@ -390,7 +279,7 @@ fn one_thread(
             if record.number > limit {
                 break;
             }
-            let kept = job.packet(&record, &mut clock, memory.as_deref_mut(), decimals(reader, &record), &mut out);
+            let kept = session.packet(&record, decimals(reader, &record), &mut out, |_, _| {});
             if kept && let Some(w) = writer.as_deref_mut() {
                 w.write(&record, reader.interfaces())?;
             }

@@ -2,8 +2,8 @@
 
 use std::net::Ipv6Addr;
 
-use super::Tree;
 use super::ipv4::{dscp_name, ecn_name, protocol_name};
+use super::{Tree, ipv4};
 use crate::frame::{Layer, LayerKind};
 use crate::wire::Grh;
 use crate::wire::outer::{IPV6_LEN, dscp, ecn};
@@ -57,6 +57,7 @@ pub fn build<'a>(layer: &Layer, o: usize, bytes: &'a [u8], tree: &mut Tree<'a>) 
         )
     });
     tree.add(&VERSION, o..o + 1, head.ip_ver());
+    tree.add(&ipv4::VERSION, o..o + 1, head.ip_ver());
     tree.open(&TCLASS, o..o + 4, tos);
     tree.add(&DSCP, o..o + 4, dscp(tos));
     tree.add(&ECN, o..o + 4, ecn(tos));

@@ -3,6 +3,7 @@
 use super::Tree;
 use crate::frame::{Frame, Layer, LayerKind};
 use crate::wire::bytes::{be16, be32, part, u8_at};
+use crate::wire::outer::ETHERTYPE_QINQ;
 
 /// Group of these fields.
 pub const GROUP: u16 = 1;
@@ -45,6 +46,11 @@ crate::fields! {
     VLAN_DEI "vlan.dei" "DEI" Bool Dec { mask: 0x1000 } "Drop eligible.";
     VLAN_ID "vlan.id" "ID" U16 Dec { mask: 0x0fff } "VLAN number.";
     VLAN_ETYPE "vlan.etype" "Type" U16 Hex { names: Some(ethertype_name) } "EtherType behind the tag.";
+    AD "ieee8021ad" "IEEE 802.1ad" None Dec {} "Service provider's VLAN tag.";
+    AD_PRIORITY "ieee8021ad.priority" "Priority" U16 Dec { mask: 0xe000 } "Priority code point.";
+    AD_DEI "ieee8021ad.dei" "DEI" Bool Dec { mask: 0x1000 } "Drop eligible.";
+    AD_ID "ieee8021ad.id" "ID" U16 Dec { mask: 0x0fff } "Service VLAN number.";
+    AD_ETYPE "ieee8021ad.etype" "Type" U16 Hex { names: Some(ethertype_name) } "EtherType behind the tag.";
     SLL "sll" "Linux cooked capture" None Dec {} "Header of captures on the \"any\" device.";
     SLL_PKTTYPE "sll.pkttype" "Packet type" U16 Dec {} "0 to us, 1 broadcast, 2 multicast, 3 to another, 4 from us.";
     SLL_HATYPE "sll.hatype" "Link-layer address type" U16 Dec {} "ARPHRD number of the device.";
@@ -92,6 +98,21 @@ pub fn build<'a>(frame: &Frame<'a>, layer: &Layer, bytes: &'a [u8], tree: &mut T
         LayerKind::Vlan => {
             let Some(h) = bytes.first_chunk::<4>() else { return };
             let tci = be16::<0, 4>(h);
+            // a service provider's tag is announced by its own EtherType, which stands before the tag
+            let announced = o.checked_sub(2).and_then(|at| frame.bytes.get(at..)?.first_chunk::<2>());
+            if announced.map(|b| u16::from_be_bytes(*b)) == Some(ETHERTYPE_QINQ) {
+                tree.open_header(&AD, o..end);
+                tree.label(&AD, || {
+                    let dei = u8::from(tci & 0x1000 != 0);
+                    format!("{}, PRI: {}, DEI: {dei}, ID: {}", AD.title, tci >> 13, tci & 0xfff)
+                });
+                tree.add(&AD_PRIORITY, o..o + 2, tci >> 13);
+                tree.add(&AD_DEI, o..o + 2, tci & 0x1000 != 0);
+                tree.add(&AD_ID, o..o + 2, tci & 0xfff);
+                tree.add(&AD_ETYPE, o + 2..o + 4, be16::<2, 4>(h));
+                tree.close();
+                return;
+            }
             tree.open_header(&VLAN, o..end);
             tree.label(&VLAN, || {
                 format!(
@@ -109,6 +130,7 @@ pub fn build<'a>(frame: &Frame<'a>, layer: &Layer, bytes: &'a [u8], tree: &mut T
         LayerKind::Sll => {
             let Some(h) = bytes.first_chunk::<16>() else { return };
             tree.open_header(&SLL, o..end);
+            tree.label(&SLL, || "Linux cooked capture v1".to_owned());
             tree.add(&SLL_PKTTYPE, o..o + 2, be16::<0, 16>(h));
             tree.add(&SLL_HATYPE, o + 2..o + 4, be16::<2, 16>(h));
             tree.add(&SLL_HALEN, o + 4..o + 6, be16::<4, 16>(h));

@@ -1,7 +1,9 @@
 //! `frame.*`: what the capture says about a packet.
 
 use super::{Input, Tree};
-use crate::frame::{Encapsulation, LayerKind};
+use crate::frame::{Encapsulation, Layer, LayerKind, LinkType};
+use crate::wire::Mad;
+use crate::wire::outer::{ETHERTYPE_QINQ, IPPROTO_DSTOPTS, IPPROTO_FRAGMENT, IPPROTO_HOPOPTS, IPPROTO_ROUTING};
 
 /// Group of these fields.
 pub const GROUP: u16 = 0;
@@ -33,7 +35,13 @@ pub fn build(input: &Input<'_, '_>, tree: &mut Tree<'_>) {
     tree.open_header(&FRAME, 0..captured);
     tree.label(&FRAME, || {
         let on = r.interface.map_or_else(String::new, |i| format!(" on interface {i}"));
-        format!("Frame {}: {} bytes on wire, {captured} captured{on}", r.number, frame.wire_len)
+        format!(
+            "Frame {}: {} bytes on wire ({} bits), {captured} bytes captured ({} bits){on}",
+            r.number,
+            frame.wire_len,
+            frame.wire_len * 8,
+            captured * 8
+        )
     });
     if let Some(i) = r.interface {
         tree.derive(&INTERFACE, i);
@@ -71,6 +79,12 @@ fn wireshark_encapsulation(link: u16) -> i64 {
     }
 }
 
+/// Whether a VLAN tag is a service provider's: the EtherType before it says so.
+fn is_service_tag(input: &Input<'_, '_>, layer: &Layer) -> bool {
+    let before = (layer.start as usize).checked_sub(2).and_then(|at| input.frame.bytes.get(at..)?.first_chunk::<2>());
+    before.map(|b| u16::from_be_bytes(*b)) == Some(ETHERTYPE_QINQ)
+}
+
 /// `eth:ethertype:ip:udp:infiniband`.
 fn protocols(input: &Input<'_, '_>) -> String {
     let mut out = String::new();
@@ -80,13 +94,32 @@ fn protocols(input: &Input<'_, '_>) -> String {
         }
         out.push_str(name);
     };
+    if input.frame.link == LinkType::RAW {
+        add("raw");
+    }
+    let mut next = 0;
     for layer in input.frame.layers.as_slice() {
+        let byte = |i: usize| input.frame.bytes.get(layer.start as usize + i).copied().unwrap_or(0);
         match layer.kind {
             LayerKind::Ethernet => add("eth:ethertype"),
-            LayerKind::Vlan => add("vlan:ethertype"),
+            LayerKind::Vlan => {
+                add(if is_service_tag(input, layer) { "ieee8021ad:ethertype" } else { "vlan:ethertype" })
+            }
             LayerKind::Ipv4 => add("ip"),
-            LayerKind::Ipv6 => add("ipv6"),
-            LayerKind::Ipv6Extension => add("ipv6.ext"),
+            LayerKind::Ipv6 => {
+                add("ipv6");
+                next = byte(6);
+            }
+            LayerKind::Ipv6Extension => {
+                add(match next {
+                    IPPROTO_HOPOPTS => "ipv6.hopopts",
+                    IPPROTO_ROUTING => "ipv6.routing",
+                    IPPROTO_FRAGMENT => "ipv6.fraghdr",
+                    IPPROTO_DSTOPTS => "ipv6.dstopts",
+                    _ => "ipv6.ext",
+                });
+                next = byte(0);
+            }
             LayerKind::Udp => add("udp"),
             // part of the protocol infiniband
             LayerKind::Grh | LayerKind::Lrh | LayerKind::None => {}
@@ -111,7 +144,7 @@ fn protocols(input: &Input<'_, '_>) -> String {
         match t.encapsulation {
             Encapsulation::RoceV2 | Encapsulation::RoceV1 | Encapsulation::Native => add("infiniband"),
         }
-        if input.roce().is_some_and(|p| p.payload_len > 0) {
+        if input.roce().is_some_and(|p| p.op.is_some() && !p.payload.is_empty() && Mad::in_packet(p).is_none()) {
             add("data");
         }
     }

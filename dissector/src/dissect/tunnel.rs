@@ -7,6 +7,17 @@ use crate::wire::bytes::{be16, be24, be32, u8_at};
 /// Group of these fields.
 pub const GROUP: u16 = 5;
 
+fn gre_name(v: u64) -> Option<std::borrow::Cow<'static, str>> {
+    match v {
+        0x0800 => Some("IP".into()),
+        0x86dd => Some("IPv6".into()),
+        0x6558 => Some("Transparent Ethernet bridging".into()),
+        0x88be => Some("ERSPAN".into()),
+        0x22eb => Some("ERSPAN type III".into()),
+        _ => None,
+    }
+}
+
 crate::fields! {
     group 5;
     MPLS "mpls" "MultiProtocol Label Switching Header" None Dec {} "MPLS label stack entry.";
@@ -17,7 +28,7 @@ crate::fields! {
     PPPOE "pppoes" "PPP-over-Ethernet Session" None Dec {} "PPPoE header.";
     PPPOE_SESSION "pppoe.session_id" "Session ID" U16 Hex {} "Session.";
     GRE "gre" "Generic Routing Encapsulation" None Dec {} "GRE header.";
-    GRE_PROTO "gre.proto" "Protocol Type" U16 Hex {} "EtherType of the data.";
+    GRE_PROTO "gre.proto" "Protocol Type" U16 Hex { names: Some(gre_name) } "EtherType of the data.";
     GRE_KEY "gre.key" "Key" U32 Hex {} "Key; NVGRE keeps its network number in the upper 24 bits.";
     ERSPAN "erspan" "Encapsulated Remote Switch Packet ANalysis" None Dec {} "ERSPAN header of a mirrored packet.";
     ERSPAN_VERSION "erspan.version" "Version" U16 Dec { mask: 0xf000 } "1: type II, 2: type III.";
@@ -43,6 +54,16 @@ pub fn build<'a>(kind: LayerKind, o: usize, bytes: &'a [u8], tree: &mut Tree<'a>
             let Some(h) = bytes.first_chunk::<4>() else { return };
             let word = be32::<0, 4>(h);
             tree.open_header(&MPLS, o..end);
+            tree.label(&MPLS, || {
+                format!(
+                    "{}, Label: {}, Exp: {}, S: {}, TTL: {}",
+                    MPLS.title,
+                    word >> 12,
+                    (word >> 9) & 7,
+                    (word >> 8) & 1,
+                    word & 0xff
+                )
+            });
             tree.add(&MPLS_LABEL, o..o + 4, word >> 12);
             tree.add(&MPLS_EXP, o..o + 4, (word >> 9) & 7);
             tree.add(&MPLS_BOTTOM, o..o + 4, (word >> 8) & 1);
@@ -57,6 +78,13 @@ pub fn build<'a>(kind: LayerKind, o: usize, bytes: &'a [u8], tree: &mut Tree<'a>
             let Some(h) = bytes.first_chunk::<4>() else { return };
             let flags = be16::<0, 4>(h);
             tree.open_header(&GRE, o..end);
+            tree.label(&GRE, || {
+                let what = be16::<2, 4>(h);
+                match gre_name(what.into()) {
+                    Some(name) => format!("{} ({name})", GRE.title),
+                    None => format!("{} ({what:#06x})", GRE.title),
+                }
+            });
             tree.add(&GRE_PROTO, o + 2..o + 4, be16::<2, 4>(h));
             // the checksum word, if there is one, comes before the key
             let key = if flags & 0xc000 != 0 { 8 } else { 4 };
@@ -69,6 +97,10 @@ pub fn build<'a>(kind: LayerKind, o: usize, bytes: &'a [u8], tree: &mut Tree<'a>
         LayerKind::Erspan => {
             let Some(h) = bytes.first_chunk::<8>() else { return };
             tree.open_header(&ERSPAN, o..end);
+            tree.label(&ERSPAN, || {
+                let version = if be16::<0, 8>(h) >> 12 == 2 { "III" } else { "II" };
+                format!("{} Type {version}", ERSPAN.title)
+            });
             tree.add(&ERSPAN_VERSION, o..o + 2, be16::<0, 8>(h) >> 12);
             tree.add(&ERSPAN_VLAN, o..o + 2, be16::<0, 8>(h) & 0x0fff);
             tree.add(&ERSPAN_SPANID, o + 2..o + 4, be16::<2, 8>(h) & 0x03ff);
@@ -82,6 +114,7 @@ pub fn build<'a>(kind: LayerKind, o: usize, bytes: &'a [u8], tree: &mut Tree<'a>
         LayerKind::Geneve => {
             let Some(h) = bytes.first_chunk::<8>() else { return };
             tree.open_header(&GENEVE, o..end);
+            tree.label(&GENEVE, || format!("{}, VNI: {:#08x}", GENEVE.title, be24::<4, 8>(h)));
             tree.add(&GENEVE_PROTO, o + 2..o + 4, be16::<2, 8>(h));
             tree.add(&GENEVE_VNI, o + 4..o + 7, be24::<4, 8>(h));
         }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::Tree;
-use crate::frame::Frame;
+use crate::frame::{Frame, Net, NetKind};
 use crate::wire::bytes::be16;
 use crate::wire::outer::UDP_LEN;
 
@@ -14,6 +14,7 @@ fn status_name(v: u64) -> Option<Cow<'static, str>> {
     match v {
         2 => Some("Unverified".into()),
         3 => Some("Not present".into()),
+        4 => Some("Illegal".into()),
         _ => None,
     }
 }
@@ -26,7 +27,7 @@ crate::fields! {
     PORT "udp.port" "Source or Destination Port" U16 Dec { hidden: true } "Source or destination port.";
     LENGTH "udp.length" "Length" U16 Dec {} "Bytes of header and data.";
     CHECKSUM "udp.checksum" "Checksum" U16 Hex {} "Checksum; RoCEv2 senders leave it 0.";
-    CHECKSUM_STATUS "udp.checksum.status" "Checksum Status" U8 Dec { names: Some(status_name) } "3 if there is none, else 2: not verified.";
+    CHECKSUM_STATUS "udp.checksum.status" "Checksum Status" U8 Dec { names: Some(status_name) } "3 if there is none (4 over IPv6, which forbids that), else 2: not verified.";
     PAYLOAD "udp.payload" "Payload" Bytes Dec {} "Data of the datagram.";
 }
 
@@ -42,7 +43,15 @@ pub fn build<'a>(frame: &Frame<'a>, o: usize, bytes: &'a [u8], tree: &mut Tree<'
     tree.add(&PORT, o + 2..o + 4, dst);
     tree.add(&LENGTH, o + 4..o + 6, len);
     tree.open(&CHECKSUM, o + 6..o + 8, sum);
-    tree.derive(&CHECKSUM_STATUS, if sum == 0 { 3u8 } else { 2 });
+    let six = matches!(frame.net, Some(Net { kind: NetKind::Ipv6 { .. }, .. }));
+    tree.derive(
+        &CHECKSUM_STATUS,
+        match (sum, six) {
+            (0, true) => 4u8,
+            (0, false) => 3,
+            _ => 2,
+        },
+    );
     tree.close();
     if tree.wants(&PAYLOAD) {
         let start = o + UDP_LEN;

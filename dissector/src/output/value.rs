@@ -101,7 +101,8 @@ pub fn integer(field: &Field, v: u64, out: &mut Vec<u8>) {
 pub fn write(node: &Node<'_>, style: Style, out: &mut Vec<u8>) {
     match &node.value {
         Value::None => {
-            let text = node.label.as_deref().unwrap_or(node.field.title);
+            // as tshark: a protocol's line if it says more than its name, else its short name
+            let text = node.label.as_deref().unwrap_or(node.field.name);
             out.extend_from_slice(printable(text).as_bytes());
         }
         Value::Bool(v) if style == Style::Ek => out.extend_from_slice(if *v { b"true" } else { b"false" }),

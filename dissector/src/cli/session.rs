@@ -1,0 +1,191 @@
+//! Packets of a capture, one after the other: dissected, remembered, filtered, printed.
+
+use crate::capture::{Record, Timestamp};
+use crate::dissect::ulp::{self, Conversations};
+use crate::dissect::{self, Input, RecordInfo, Tree, Wanted, analysis, record as frame_fields, transport};
+use crate::filter::Filter;
+use crate::flow::{Analyzer, Place};
+use crate::frame::{Frame, LinkType, icrc};
+use crate::output::Format;
+use crate::output::text::TimeStyle;
+use crate::service::DecodeAs;
+
+/// What a packet's times are counted from.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Clock {
+    /// First packet of the file.
+    pub first: Option<Timestamp>,
+    /// Packet before.
+    pub previous: Option<Timestamp>,
+    /// Packet shown before.
+    pub shown: Option<Timestamp>,
+}
+
+/// What is remembered from packet to packet for the sake of names and analysis.
+#[derive(Debug)]
+pub struct Memory {
+    conversations: Conversations,
+    analyzer: Analyzer,
+}
+
+impl Memory {
+    /// Nothing seen yet.
+    pub fn new(rules: DecodeAs) -> Self {
+        Self { conversations: Conversations::new(rules), analyzer: Analyzer::default() }
+    }
+}
+
+/// What is done with each packet; several threads may share it.
+#[derive(Debug)]
+pub struct Job {
+    format: Format,
+    filter: Option<Filter>,
+    wanted: Wanted,
+    icrc: bool,
+    port: u16,
+    pcapng: bool,
+}
+
+impl Job {
+    /// Packets that pass the filter are printed in this format; `port` is the UDP port of RoCEv2.
+    pub fn new(format: Format, filter: Option<Filter>, port: u16, pcapng: bool) -> Self {
+        let mut wanted = format.wanted();
+        if let Some(f) = &filter {
+            wanted.extend(f.wanted());
+        }
+        let icrc = matches!(format, Format::Line(_))
+            || wanted.has_any(&[&analysis::ICRC_STATUS, &analysis::ICRC_CALCULATED, &analysis::ICRC_REASON]);
+        Self { format, filter, wanted, icrc, port, pcapng }
+    }
+
+    /// How packets are printed.
+    pub const fn format(&self) -> &Format {
+        &self.format
+    }
+
+    /// Prints one packet, if the filter lets it through.
+    pub fn packet(
+        &self,
+        record: &Record<'_>,
+        clock: &mut Clock,
+        memory: Option<&mut Memory>,
+        decimals: u8,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        self.look(record, clock, memory, decimals, out, |_, _| {})
+    }
+
+    /// As [`Self::packet`]; `look` sees the tree and the bytes first.
+    fn look(
+        &self,
+        record: &Record<'_>,
+        clock: &mut Clock,
+        memory: Option<&mut Memory>,
+        decimals: u8,
+        out: &mut Vec<u8>,
+        look: impl FnOnce(&Tree<'_>, &[u8]),
+    ) -> bool {
+        let first = *clock.first.get_or_insert(record.at);
+        let info = RecordInfo {
+            number: record.number,
+            at: record.at,
+            interface: self.pcapng.then_some(record.interface),
+            first,
+            previous: clock.previous.unwrap_or(record.at),
+            shown: clock.shown,
+            decimals,
+        };
+        clock.previous = Some(record.at);
+        let wire_len = record.wire_len as usize;
+        let frame = Frame::parse(record.bytes, wire_len, LinkType(record.link), self.port);
+        let packet = frame.packet();
+        let icrc = match &packet {
+            Some(Ok(p)) if self.icrc => Some(icrc::verify(&frame, p)),
+            _ => None,
+        };
+        let (context, analysis) = match (&packet, memory) {
+            (Some(Ok(p)), Some(m)) => {
+                let place = Place { number: record.number, at: record.at };
+                let verdict = icrc.unwrap_or(icrc::Verdict::Unchecked(icrc::Why::Off));
+                let context = m.conversations.push(record.number, record.at, &frame, p);
+                (Some(context), Some(m.analyzer.push(place, &frame, p, verdict)))
+            }
+            _ => (None, None),
+        };
+        let input = Input {
+            record: info,
+            frame: &frame,
+            packet: packet.as_ref(),
+            icrc,
+            context: context.as_ref(),
+            analysis: analysis.as_ref(),
+        };
+        let mut tree = Tree::for_fields(&self.wanted);
+        dissect::dissect(&input, &mut tree);
+        look(&tree, record.bytes);
+        if let Some(f) = &self.filter
+            && !f.matches(&tree, record.bytes)
+        {
+            return false;
+        }
+        let start = out.len();
+        if start > 0 {
+            out.extend_from_slice(self.format.separator());
+        }
+        self.format.packet(&input, &tree, out);
+        clock.shown = Some(record.at);
+        true
+    }
+
+    /// Whether it matters what a payload is, or what became of a flow: then earlier packets do.
+    pub fn remembers(&self) -> bool {
+        let plain = [&transport::DATA, &transport::DATA_DATA, &transport::DATA_LEN];
+        matches!(self.format, Format::Line(_))
+            || self.wanted.has_any(analysis::FROM_ANALYSIS)
+            || self.wanted.has_any(&plain)
+            || ulp::GROUPS.iter().any(|g| self.wanted.has_group(*g))
+    }
+
+    /// Whether a packet's text needs no other packet.
+    pub fn independent(&self) -> bool {
+        let line = matches!(&self.format, Format::Line(l) if l.time == TimeStyle::DeltaShown);
+        !line && !self.remembers() && !self.wanted.has(&frame_fields::TIME_DELTA_DISPLAYED)
+    }
+}
+
+/// One thread's way through a capture.
+#[derive(Debug)]
+pub struct Session {
+    job: Job,
+    clock: Clock,
+    memory: Option<Memory>,
+}
+
+impl Session {
+    /// From the start of a capture.
+    pub fn new(job: Job, rules: DecodeAs) -> Self {
+        let memory = job.remembers().then(|| Memory::new(rules));
+        Self { job, clock: Clock::default(), memory }
+    }
+
+    /// Makes trees hold what another filter reads as well.
+    pub fn want(&mut self, filter: &Filter) {
+        self.job.wanted.extend(filter.wanted());
+    }
+
+    /// What is done with each packet.
+    pub const fn job(&self) -> &Job {
+        &self.job
+    }
+
+    /// Prints one packet, if the filter lets it through; `look` sees every tree and the bytes first.
+    pub fn packet(
+        &mut self,
+        record: &Record<'_>,
+        decimals: u8,
+        out: &mut Vec<u8>,
+        look: impl FnOnce(&Tree<'_>, &[u8]),
+    ) -> bool {
+        self.job.look(record, &mut self.clock, self.memory.as_mut(), decimals, out, look)
+    }
+}

@@ -1,0 +1,176 @@
+//! Every field that tshark has too, value for value, on the captures and on generated packets.
+//!
+//! What differs on purpose stands in `known-differences.toml`: which fields, in which packets (a display filter of
+//! ours), and why. A difference that is not there fails, and so does an entry that nothing needs any more. Where
+//! tshark is not installed the tests say so and have compared nothing.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use dissector::capture::{Reader, Writer};
+use dissector::cli::session::{Job, Session};
+use dissector::dissect::{Field, registry};
+use dissector::filter::Filter;
+use dissector::output::Format;
+use dissector::output::columns::Columns;
+use dissector::service::DecodeAs;
+use roce_tests::packets::{self, Way};
+
+#[derive(serde::Deserialize)]
+struct Known {
+    difference: Vec<Difference>,
+}
+
+#[derive(serde::Deserialize)]
+struct Difference {
+    fields: Vec<String>,
+    packets: String,
+    reason: String,
+}
+
+fn here() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// tshark without anybody's configuration, in UTC.
+fn tshark(home: &Path) -> Command {
+    let mut c = Command::new("tshark");
+    c.env("HOME", home).env("XDG_CONFIG_HOME", home).env("TZ", "UTC").env("LC_ALL", "C.UTF-8");
+    c
+}
+
+/// Names of the fields that tshark knows; `None` if it is not installed.
+fn tshark_fields(home: &Path) -> Option<HashSet<String>> {
+    let out = match tshark(home).args(["-G", "fields"]).output() {
+        Ok(out) if out.status.success() => out.stdout,
+        _ => {
+            eprintln!("tshark is not installed: nothing was compared with it (apt install tshark)");
+            return None;
+        }
+    };
+    let text = String::from_utf8_lossy(&out).into_owned();
+    Some(text.lines().filter_map(|l| l.split('\t').nth(2)).map(str::to_owned).collect())
+}
+
+/// Compares a file; adds what differs and is not known to `unknown`, and the numbers of used entries to `used`.
+fn compare(
+    file: &Path,
+    home: &Path,
+    fields: &[&'static Field],
+    known: &[(&Difference, Filter)],
+    used: &mut HashSet<usize>,
+    unknown: &mut BTreeMap<&'static str, (usize, String)>,
+) -> usize {
+    let mut c = tshark(home);
+    c.arg("-n").arg("-r").arg(file).args(["-T", "fields", "-E", "occurrence=a"]);
+    for f in fields {
+        c.args(["-e", f.name]);
+    }
+    let out = c.output().unwrap();
+    let theirs = String::from_utf8_lossy(&out.stdout).into_owned();
+    let theirs: Vec<&str> = theirs.lines().collect();
+    let format = Format::Columns(Columns::new(fields.to_vec()));
+    let mut session = Session::new(Job::new(format, None, 4791, false), DecodeAs::default());
+    for (_, filter) in known {
+        session.want(filter);
+    }
+    let mut reader = Reader::open(file).unwrap();
+    let mut n = 0;
+    while let Some(chunk) = reader.next_chunk().unwrap() {
+        for record in chunk.records() {
+            let mut ours = Vec::new();
+            let mut passing = Vec::new();
+            session.packet(&record, 6, &mut ours, |tree, frame| {
+                passing = known.iter().map(|(_, f)| f.matches(tree, frame)).collect();
+            });
+            let ours = String::from_utf8(ours).unwrap();
+            let theirs = theirs
+                .get(n)
+                .unwrap_or_else(|| panic!("tshark ends before packet {n}: {}", String::from_utf8_lossy(&out.stderr)));
+            n += 1;
+            for ((f, a), b) in fields.iter().zip(ours.trim_end_matches('\n').split('\t')).zip(theirs.split('\t')) {
+                if a == b {
+                    continue;
+                }
+                let entry =
+                    known.iter().zip(&passing).position(|((d, _), p)| *p && d.fields.iter().any(|n| n == f.name));
+                if let Some(i) = entry {
+                    used.insert(i);
+                    continue;
+                }
+                let slot = unknown.entry(f.name).or_default();
+                slot.0 += 1;
+                if slot.0 <= 3 {
+                    let short = |s: &str| s.chars().take(60).collect::<String>();
+                    let name = file.file_name().unwrap_or_default().to_string_lossy();
+                    let _ = write!(slot.1, "\n    {name} {}: {:?}, tshark {:?}", record.number, short(a), short(b));
+                }
+            }
+        }
+    }
+    assert_eq!(n, theirs.len(), "{}", file.display());
+    n
+}
+
+/// All captures in one file, so that tshark starts once.
+fn merged(dir: &Path) -> PathBuf {
+    let mut names: Vec<PathBuf> = std::fs::read_dir(here().join("captures"))
+        .unwrap()
+        .map(|e| e.unwrap().path())
+        .filter(|p| p.extension().is_some_and(|e| e == "pcap"))
+        .collect();
+    names.sort();
+    assert!(names.len() >= 88);
+    let file = dir.join("captures.pcap");
+    let mut writer = Writer::create(&file, None).unwrap();
+    for name in names {
+        let mut reader = Reader::open(name).unwrap();
+        while let Some(chunk) = reader.next_chunk().unwrap() {
+            for r in chunk.records() {
+                writer.write(&r, reader.interfaces()).unwrap();
+            }
+        }
+    }
+    writer.finish().unwrap();
+    file
+}
+
+#[test]
+fn every_field_equals_tsharks() {
+    let dir = tempfile::tempdir().unwrap();
+    let Some(theirs) = tshark_fields(dir.path()) else { return };
+    let fields: Vec<&'static Field> = registry::all().filter(|f| theirs.contains(f.name)).collect();
+    assert!(fields.len() > 100, "{} fields in common", fields.len());
+    let known: Known =
+        toml::from_str(&std::fs::read_to_string(here().join("known-differences.toml")).unwrap()).unwrap();
+    let known: Vec<(&Difference, Filter)> = known
+        .difference
+        .iter()
+        .map(|d| (d, Filter::compile(&d.packets).unwrap_or_else(|e| panic!("known-differences.toml: {e}"))))
+        .collect();
+    let mut files = vec![merged(dir.path())];
+    for way in Way::ALL {
+        files.push(packets::file(dir.path(), *way));
+    }
+    let (mut used, mut unknown, mut packets) = (HashSet::new(), BTreeMap::new(), 0);
+    for f in &files {
+        packets += compare(f, dir.path(), &fields, &known, &mut used, &mut unknown);
+    }
+    println!("{} fields of {packets} packets in {} files compared", fields.len(), files.len());
+    let mut report = String::new();
+    for (name, (count, samples)) in &unknown {
+        let _ = write!(report, "\n  {name}: {count} packets differ{samples}");
+    }
+    for (i, (d, _)) in known.iter().enumerate() {
+        if !used.contains(&i) {
+            let _ = write!(
+                report,
+                "\n  known difference no longer there: {:?} in {:?} ({})",
+                d.fields, d.packets, d.reason
+            );
+        }
+    }
+    assert!(report.is_empty(), "{report}");
+}

@@ -1,0 +1,281 @@
+//! Generated packets: all 256 opcodes and every way in, as capture files of one link type each.
+//!
+//! Written from the layouts alone, not with the dissector's builders: what reads them is what is tested.
+#![expect(clippy::cast_possible_truncation, reason = "lengths and numbers of small made-up packets")]
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+/// What a file holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// Every opcode over Ethernet, IPv4 and UDP.
+    Opcodes,
+    /// Values at the edges of every field.
+    Edges,
+    /// VLAN tags, IPv6, RoCEv1, MPLS, PPPoE and tunnels, all in Ethernet.
+    Ethernet,
+    /// Linux cooked.
+    Sll,
+    /// Linux cooked, version 2.
+    Sll2,
+    /// Raw IP.
+    Raw,
+    /// BSD loopback.
+    Null,
+    /// ERF records: InfiniBand and Ethernet.
+    Erf,
+    /// Cut by the capture.
+    Cut,
+}
+
+impl Way {
+    /// All of them.
+    pub const ALL: &[Self] = &[
+        Self::Opcodes,
+        Self::Edges,
+        Self::Ethernet,
+        Self::Sll,
+        Self::Sll2,
+        Self::Raw,
+        Self::Null,
+        Self::Erf,
+        Self::Cut,
+    ];
+
+    const fn link(self) -> u32 {
+        match self {
+            Self::Opcodes | Self::Edges | Self::Ethernet | Self::Cut => 1,
+            Self::Sll => 113,
+            Self::Sll2 => 276,
+            Self::Raw => 101,
+            Self::Null => 0,
+            Self::Erf => 197,
+        }
+    }
+}
+
+/// BTH with these first two bytes, then `rest`, then a made-up ICRC.
+fn transport(opcode: u8, flags: u8, rest: &[u8]) -> Vec<u8> {
+    let mut b = vec![opcode, flags, 0xff, 0xff, 0, 0, 0x12, 0x34, 0x80, 0x01, 0x02, 0x03];
+    b.extend_from_slice(rest);
+    b.extend_from_slice(&[0xaa, 0xbb, 0xcc, 0xdd]);
+    b
+}
+
+/// Bytes that no upper protocol takes for its own.
+fn filler(n: usize) -> Vec<u8> {
+    (0..n).map(|i| 0xa1u8.wrapping_add((i * 37) as u8)).collect()
+}
+
+fn udp(src: u16, dst: u16, data: &[u8]) -> Vec<u8> {
+    let mut b = vec![];
+    b.extend(src.to_be_bytes());
+    b.extend(dst.to_be_bytes());
+    b.extend((8 + data.len() as u16).to_be_bytes());
+    b.extend([0, 0]);
+    b.extend(data);
+    b
+}
+
+fn ipv4(proto: u8, tos: u8, options: &[u8], data: &[u8]) -> Vec<u8> {
+    let len = 20 + options.len();
+    let mut b = vec![0x40 | (len / 4) as u8, tos];
+    b.extend(((len + data.len()) as u16).to_be_bytes());
+    b.extend([0x12, 0x34, 0x40, 0, 64, proto, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+    b.extend(options);
+    b.extend(data);
+    b
+}
+
+fn ipv6(next: u8, class: u8, flow: u32, data: &[u8]) -> Vec<u8> {
+    let mut b = (6u32 << 28 | u32::from(class) << 20 | flow).to_be_bytes().to_vec();
+    b.extend((data.len() as u16).to_be_bytes());
+    b.extend([next, 63]);
+    b.extend([0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
+    b.extend([0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2]);
+    b.extend(data);
+    b
+}
+
+fn ethernet(kind: u16, data: &[u8]) -> Vec<u8> {
+    let mut b = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1];
+    b.extend(kind.to_be_bytes());
+    b.extend(data);
+    b
+}
+
+fn roce_v2(t: &[u8]) -> Vec<u8> {
+    ipv4(17, 0, &[], &udp(49152, 4791, t))
+}
+
+fn write_only() -> Vec<u8> {
+    let mut rest = vec![0, 0, 0x7f, 0, 0x11, 0x22, 0x33, 0x44, 0, 0xab, 0xcd, 0xef, 0, 0, 0, 40];
+    rest.extend(filler(40));
+    transport(0x0a, 0x40, &rest)
+}
+
+fn ack() -> Vec<u8> {
+    transport(0x11, 0, &[0x1f, 0, 0, 7])
+}
+
+/// The frames of a way in, with how long they were on the wire.
+pub fn frames(way: Way) -> Vec<(Vec<u8>, usize)> {
+    let mut out: Vec<Vec<u8>> = Vec::new();
+    match way {
+        Way::Opcodes => {
+            for op in 0..=255 {
+                // long enough for every chain of headers, and data behind it where there is any
+                out.push(ethernet(0x0800, &roce_v2(&transport(op, 0x40, &filler(64)))));
+            }
+        }
+        Way::Edges => {
+            for flags in [0x80, 0x40, 0x10, 0x20, 0x30, 0x0f] {
+                out.push(ethernet(0x0800, &roce_v2(&transport(0x04, flags, &filler(32)))));
+            }
+            for syndrome in 0..=255 {
+                out.push(ethernet(0x0800, &roce_v2(&transport(0x11, 0, &[syndrome, 0xff, 0xff, 0xff]))));
+            }
+            for pkey in [0u16, 0x7fff, 0x8001] {
+                let mut t = write_only();
+                t[2..4].copy_from_slice(&pkey.to_be_bytes());
+                out.push(ethernet(0x0800, &roce_v2(&t)));
+            }
+            for resv in [0x80, 0x40, 0x3f, 0xff] {
+                let mut t = ack();
+                t[4] = resv;
+                t[8] = resv;
+                out.push(ethernet(0x0800, &roce_v2(&t)));
+            }
+            for qp in [2u32, 0xff_fffe, 0xff_ffff] {
+                let mut t = ack();
+                t[5..8].copy_from_slice(&qp.to_be_bytes()[1..]);
+                out.push(ethernet(0x0800, &roce_v2(&t)));
+            }
+            for tos in [0x01, 0x02, 0x03, 0x6a, 0xff] {
+                out.push(ethernet(0x0800, &ipv4(17, tos, &[], &udp(0, 4791, &ack()))));
+                out.push(ethernet(0x86dd, &ipv6(17, tos, 0xf_abcd, &udp(0, 4791, &ack()))));
+            }
+        }
+        Way::Ethernet => {
+            let p = roce_v2(&write_only());
+            let six = ipv6(17, 0x6a, 0x1_2345, &udp(49153, 4791, &ack()));
+            let tag = |id: u16, kind: u16, data: &[u8]| {
+                let mut b = id.to_be_bytes().to_vec();
+                b.extend(kind.to_be_bytes());
+                b.extend(data);
+                b
+            };
+            out.push(ethernet(0x0800, &p));
+            out.push(ethernet(0x86dd, &six));
+            out.push(ethernet(0x8100, &tag(0x6064, 0x0800, &p)));
+            out.push(ethernet(0x88a8, &tag(0x1001, 0x8100, &tag(0xa002, 0x86dd, &six))));
+            // destination options in front of UDP
+            let mut options = vec![17, 0, 1, 4, 0, 0, 0, 0];
+            options.extend(udp(49152, 4791, &ack()));
+            out.push(ethernet(0x86dd, &ipv6(60, 0, 0, &options)));
+            // RoCEv1: a GRH is an IPv6 header with next header 0x1b
+            out.push(ethernet(0x8915, &ipv6(0x1b, 0, 0, &write_only())));
+            out.push(ethernet(0x8100, &tag(5, 0x8915, &ipv6(0x1b, 0x20, 7, &ack()))));
+            // MPLS: two labels
+            let mut mpls = (16u32 << 12 | 5 << 9 | 64).to_be_bytes().to_vec();
+            mpls.extend((17u32 << 12 | 1 << 8 | 63).to_be_bytes());
+            mpls.extend(&p);
+            out.push(ethernet(0x8847, &mpls));
+            // PPPoE session with IPv4
+            let mut ppp = vec![0x11, 0, 0, 9];
+            ppp.extend((p.len() as u16 + 2).to_be_bytes());
+            ppp.extend([0, 0x21]);
+            ppp.extend(&p);
+            out.push(ethernet(0x8864, &ppp));
+            out.push(ethernet(0x0800, &ipv4(4, 0, &[], &p)));
+            out.push(ethernet(0x0800, &ipv4(41, 0, &[], &six)));
+            let with = |head: &[u8], data: &[u8]| [head, data].concat();
+            out.push(ethernet(0x0800, &ipv4(47, 0, &[], &with(&[0, 0, 8, 0], &p))));
+            let inner = ethernet(0x0800, &p);
+            // NVGRE
+            out.push(ethernet(0x0800, &ipv4(47, 0, &[], &with(&[0x20, 0, 0x65, 0x58, 0, 0x12, 0x34, 1], &inner))));
+            // ERSPAN type II: sequence number, then eight bytes
+            let erspan = [0x10, 0, 0x88, 0xbe, 0, 0, 0, 1, 0x10, 0x64, 0x08, 0x01, 0, 0, 0, 5];
+            out.push(ethernet(0x0800, &ipv4(47, 0, &[], &with(&erspan, &inner))));
+            let vxlan = with(&[8, 0, 0, 0, 0, 0x12, 0x34, 0], &inner);
+            out.push(ethernet(0x0800, &ipv4(17, 0, &[], &udp(40000, 4789, &vxlan))));
+            let geneve = with(&[0, 0, 0x65, 0x58, 0, 0x12, 0x34, 0], &inner);
+            out.push(ethernet(0x0800, &ipv4(17, 0, &[], &udp(40001, 6081, &geneve))));
+            // IPv4 options: four no-operations
+            out.push(ethernet(0x0800, &ipv4(17, 0, &[1, 1, 1, 1], &udp(49152, 4791, &ack()))));
+        }
+        Way::Sll => {
+            let head = [0, 4, 0, 1, 0, 6, 2, 0, 0, 0, 0, 1, 0, 0, 8, 0];
+            out.push([&head[..], &roce_v2(&write_only())].concat());
+            let head = [0, 0, 0, 1, 0, 6, 2, 0, 0, 0, 0, 1, 0, 0, 0x89, 0x15];
+            out.push([&head[..], &ipv6(0x1b, 0, 0, &ack())].concat());
+        }
+        Way::Sll2 => {
+            let head = [8, 0, 0, 0, 0, 0, 0, 3, 0, 1, 4, 6, 2, 0, 0, 0, 0, 1, 0, 0];
+            out.push([&head[..], &roce_v2(&write_only())].concat());
+        }
+        Way::Raw => {
+            out.push(roce_v2(&write_only()));
+            out.push(ipv6(17, 0, 0, &udp(1, 4791, &ack())));
+        }
+        Way::Null => {
+            out.push([&[2, 0, 0, 0][..], &roce_v2(&write_only())].concat());
+            out.push([&[10, 0, 0, 0][..], &ipv6(17, 0, 0, &udp(1, 4791, &ack()))].concat());
+        }
+        Way::Erf => {
+            let record = |kind: u8, data: &[u8]| {
+                let pad = if kind == 2 { 2 } else { 0 };
+                let mut b = vec![0; 8];
+                b.extend([kind, 4]);
+                b.extend((16 + pad as u16 + data.len() as u16).to_be_bytes());
+                b.extend([0, 0]);
+                b.extend((data.len() as u16).to_be_bytes());
+                b.extend(vec![0; pad]);
+                b.extend(data);
+                b
+            };
+            // LRH: virtual lane 1, service level 2, BTH follows, LIDs 4 and 3
+            let lrh = |next: u8, words: usize, data: &[u8]| {
+                let mut b = vec![0x10, 0x20 | next, 0, 4];
+                b.extend((words as u16).to_be_bytes());
+                b.extend([0, 3]);
+                b.extend(data);
+                b.extend([0xee, 0xff]); // VCRC
+                b
+            };
+            let t = write_only();
+            out.push(record(21, &lrh(2, (8 + t.len()) / 4, &t)));
+            let g = ipv6(0x1b, 0, 9, &ack());
+            out.push(record(21, &lrh(3, (8 + g.len()) / 4, &g)));
+            // the frame check sequence is part of an ERF Ethernet record
+            out.push(record(2, &[ethernet(0x0800, &roce_v2(&write_only())), vec![1, 2, 3, 4]].concat()));
+        }
+        Way::Cut => {
+            let whole = ethernet(0x0800, &roce_v2(&write_only()));
+            let ack = ethernet(0x0800, &roce_v2(&ack()));
+            let cuts = [100, 72, 70, 64, 56, 54].into_iter().map(|n| (whole[..n].to_vec(), whole.len()));
+            return cuts.chain([58, 57, 56].into_iter().map(|n| (ack[..n].to_vec(), ack.len()))).collect();
+        }
+    }
+    out.into_iter().map(|f| (f.clone(), f.len())).collect()
+}
+
+/// Writes a way's frames into a classic capture in `dir`.
+pub fn file(dir: &Path, way: Way) -> PathBuf {
+    let path = dir.join(format!("{way:?}.pcap").to_lowercase());
+    let mut out = std::fs::File::create(&path).expect("a folder to write to");
+    let mut bytes = vec![];
+    for word in [0xa1b2_c3d4u32, 4 << 16 | 2, 0, 0, 262_144, way.link()] {
+        // version 2.4: two 16-bit words
+        bytes.extend(if word == 4 << 16 | 2 { [2, 0, 4, 0] } else { word.to_le_bytes() });
+    }
+    for (i, (frame, wire)) in frames(way).iter().enumerate() {
+        for word in [1_700_000_000, i as u32 * 10, frame.len() as u32, *wire as u32] {
+            bytes.extend(word.to_le_bytes());
+        }
+        bytes.extend(frame);
+    }
+    out.write_all(&bytes).expect("room for a small file");
+    path
+}
