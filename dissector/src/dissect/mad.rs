@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use super::table::{self, Row, named, number, part};
 use super::transport::BTH_RESERVED8;
-use super::{Tree, cm};
+use super::{Tree, cm, perf, sa, smp};
 use crate::wire::mad::{self, Class, MAD_LEN, Mad, Method};
 use crate::wire::{Bits, Packet};
 
@@ -73,10 +73,6 @@ static HEADER: &[Row] = &[
     number(&TRANSACTION_ID, 8, 64),
 ];
 
-/// Header of directed route SMPs has no status and class specific words of the common kind.
-static HEADER_DIRECTED: &[Row] =
-    &[number(&BASE_VERSION, 0, 8), number(&CLASS, 1, 8), number(&CLASS_VERSION, 2, 8), number(&METHOD, 3, 8)];
-
 static RMPP_HEADER: &[Row] = &[
     number(&RMPP_VERSION, 0, 8),
     number(&RMPP_TYPE, 1, 8),
@@ -94,12 +90,7 @@ pub const RMPP_LEN: usize = 12;
 pub fn build<'a>(m: Mad<'a>, p: &Packet<'a>, o: usize, tree: &mut Tree<'a>) {
     let bytes = p.payload;
     tree.open(&MAD, o..o + bytes.len(), bytes);
-    if m.class() == Class::SUBN_DIRECTED {
-        table::add(HEADER_DIRECTED, bytes, o, tree);
-        table::add(&[number(&TRANSACTION_ID, 8, 64)], bytes, o, tree);
-    } else {
-        table::add(HEADER, bytes, o, tree);
-    }
+    table::add(HEADER, bytes, o, tree);
     tree.add(&ATTRIBUTE_ID, o + 16..o + 18, m.attribute_id());
     if let Some(name) = m.attribute_name() {
         tree.label(&ATTRIBUTE_ID, || format!("Attribute ID: {name} ({:#06x})", m.attribute_id()));
@@ -118,6 +109,9 @@ pub fn build<'a>(m: Mad<'a>, p: &Packet<'a>, o: usize, tree: &mut Tree<'a>) {
     tree.close();
     match m.class() {
         Class::COM_MGT => cm::build(m, data, tree),
+        Class::SUBN_LID | Class::SUBN_DIRECTED => smp::build(m, bytes, o, tree),
+        Class::SUBN_ADM => sa::build(m, bytes, o, tree),
+        Class::PERF => perf::build(m, data, tree),
         _ if m.class().has_rmpp() => rmpp(m.data, data, tree),
         _ => {}
     }
@@ -134,6 +128,11 @@ pub fn rmpp<'a>(data: &'a [u8], o: usize, tree: &mut Tree<'a>) {
         _ => &[named(&RMPP_DATA1, Bits::new(4, 32)), named(&RMPP_DATA2, Bits::new(8, 32))],
     };
     table::add(words, data, o, tree);
+    if RMPP_TYPE_BITS.get(data) == Some(1)
+        && let Some(rest) = data.get(RMPP_LEN..).filter(|r| !r.is_empty())
+    {
+        tree.add(&RMPP_TRANSFERRED, o + RMPP_LEN..o + data.len(), rest);
+    }
     tree.close();
 }
 

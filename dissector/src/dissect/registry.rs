@@ -229,6 +229,9 @@ pub static GROUPS: &[&[&Field]] = &[
     super::analysis::FIELDS,     // 7
     super::mad::FIELDS,          // 8
     super::cm::FIELDS,           // 9
+    super::smp::FIELDS,          // 10
+    super::sa::FIELDS,           // 11
+    super::perf::FIELDS,         // 12
     super::ulp::FIELDS,          // 13
     super::ulp::nvme::FIELDS,    // 14
     super::ulp::rpcrdma::FIELDS, // 15

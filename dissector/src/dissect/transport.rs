@@ -285,13 +285,13 @@ fn transport<'a>(input: &Input<'_, 'a>, p: &Packet<'a>, start: usize, tree: &mut
     }
     let payload_end = o + p.payload.len();
     let mut plain = false;
-    if !p.payload.is_empty() {
+    if p.payload.is_empty() {
+        // a READ request has none and may still be part of a protocol on top
+        super::ulp::build(input, p, o, tree);
+    } else {
         let field = if p.op.is_some() { &PAYLOAD } else { &VENDOR };
         tree.add(field, o..payload_end, p.payload);
         plain = p.op.is_some() && !super::ulp::build(input, p, o, tree);
-    } else {
-        // a READ request has none and may still be part of a protocol on top
-        super::ulp::build(input, p, o, tree);
     }
     if p.pad > 0 {
         let pad = frame.slice(payload_end..payload_end + p.pad);

@@ -28,8 +28,19 @@ use crate::wire::{Mad, Packet, Psn, Qpn, cm};
 pub const GROUP: u16 = 13;
 
 /// Groups of everything that a payload may hold.
-pub const GROUPS: &[u16] =
-    &[super::mad::GROUP, super::cm::GROUP, GROUP, nvme::GROUP, rpcrdma::GROUP, iser::GROUP, smbd::GROUP, rds::GROUP];
+pub const GROUPS: &[u16] = &[
+    super::mad::GROUP,
+    super::cm::GROUP,
+    super::smp::GROUP,
+    super::sa::GROUP,
+    super::perf::GROUP,
+    GROUP,
+    nvme::GROUP,
+    rpcrdma::GROUP,
+    iser::GROUP,
+    smbd::GROUP,
+    rds::GROUP,
+];
 
 crate::fields! {
     group 13;

@@ -379,9 +379,10 @@ crate::fields! {
     CQE_DNR "nvme.cqe.status.dnr" "Do not Retry" Bool Dec { mask: 0x8000 } "Completion: trying again is of no use.";
     CMD_NAME "nvme.cmd.name" "Command" Str Dec {} "Command that the capsule, completion or data belong to.";
     CMD_FRAME "nvme.cmd_pkt" "Cmd in" U32 Dec {} "Frame of the command.";
+    FCMD_FRAME "nvme.fabrics.cmd_pkt" "Fabric Cmd in" U32 Dec {} "Frame of the command, if it is one of fabrics or moves data.";
     LATENCY "nvme.cmd_latency_ns" "Latency" Duration Dec {} "Time from command to completion, seconds.";
-    DATA "nvme.data" "Data" Bytes Dec {} "Data of a command.";
-    DATA_OFFSET "nvme.data.offset" "Offset" U64 Dec {} "Where in the buffer of the command these data belong.";
+    DATA "nvme-rdma.data" "Data" Bytes Dec {} "Data of a command.";
+    DATA_OFFSET "nvme-rdma.data.offset" "Offset" U64 Dec {} "Where in the buffer of the command these data belong.";
     ICD "nvme.capsule.data" "In-capsule Data" Bytes Dec {} "Data behind the command, in the capsule.";
 }
 
@@ -621,11 +622,29 @@ static DWORDS: &[Row] = &[
     little(&DW14, 56, 4),
     little(&DW15, 60, 4),
 ];
-static IDENTIFY: &[Row] =
-    &[little(&IDENTIFY_DW10, 40, 4), little(&IDENTIFY_CNS, 40, 4), little(&IDENTIFY_CNTID, 40, 4)];
-static LOG: &[Row] =
-    &[little(&LOG_DW10, 40, 4), little(&LOG_LID, 40, 4), little(&LOG_NUMDL, 40, 4), little(&LOG_LPO, 48, 8)];
-static SET: &[Row] = &[little(&SET_DW10, 40, 4), little(&SET_FID, 40, 4)];
+static IDENTIFY: &[Row] = &[
+    little(&IDENTIFY_DW10, 40, 4),
+    little(&IDENTIFY_CNS, 40, 4),
+    little(&IDENTIFY_CNTID, 40, 4),
+    little(&DW12, 48, 4),
+    little(&DW13, 52, 4),
+    little(&DW15, 60, 4),
+];
+static LOG: &[Row] = &[
+    little(&LOG_DW10, 40, 4),
+    little(&LOG_LID, 40, 4),
+    little(&LOG_NUMDL, 40, 4),
+    little(&LOG_LPO, 48, 8),
+    little(&DW13, 52, 4),
+    little(&DW15, 60, 4),
+];
+static SET: &[Row] = &[
+    little(&SET_DW10, 40, 4),
+    little(&SET_FID, 40, 4),
+    little(&DW12, 48, 4),
+    little(&DW13, 52, 4),
+    little(&DW15, 60, 4),
+];
 static GET: &[Row] = &[little(&DW10, 40, 4), little(&GET_FID, 40, 4)];
 static COMPLETION_TAIL: &[Row] = &[
     little(&CQE_SQHD, 8, 2),
@@ -678,7 +697,8 @@ pub fn build<'a>(facts: &Facts, b: &'a [u8], o: usize, tree: &mut Tree<'a>) {
     if let Some(c) = &facts.command {
         tree.derive(&CMD_NAME, c.name.clone());
         if facts.kind != What::Capsule {
-            tree.derive(&CMD_FRAME, c.frame);
+            let fabrics = c.opcode == FABRICS || facts.kind != What::Completion;
+            tree.derive(if fabrics { &FCMD_FRAME } else { &CMD_FRAME }, c.frame);
         }
     }
     match facts.kind {
@@ -777,6 +797,7 @@ fn completion<'a>(facts: &Facts, b: &'a [u8], o: usize, tree: &mut Tree<'a>) {
         }
         Some((FABRICS, 0x04, 0)) => _ = table::add(&[little(&CQE_VALUE4, 0, 4)], b, o, tree),
         Some((FABRICS, 0x04, _)) => _ = table::add(&[little(&CQE_VALUE8, 0, 8)], b, o, tree),
+        Some((FABRICS, 0x00, _)) => {}
         Some((FABRICS, _, _)) => _ = table::add(&[little(&CQE_STS, 0, 8)], b, o, tree),
         _ => _ = table::add(&[little(&CQE_DW0, 0, 4), little(&CQE_DW1, 4, 4)], b, o, tree),
     }

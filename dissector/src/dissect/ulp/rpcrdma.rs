@@ -605,7 +605,7 @@ fn call_or_reply<'a>(facts: &Facts, h: &Header, m: &Rpc<'a>, body: &'a [u8], o: 
     }
     tree.close();
     let Some(c) = &facts.call else { return };
-    if m.rest.is_empty() || c.program != nfs::NFS && !c.callback() {
+    if c.program != nfs::NFS && !c.callback() {
         if !m.rest.is_empty() {
             tree.add(&DATA, o + m.rest_at..o + body.len(), m.rest);
         }
