@@ -42,7 +42,7 @@ pub fn run(
     options: &Options,
     stop: &Stop,
     out: impl Write,
-    mut seen: impl FnMut(&std::sync::Arc<Report>),
+    mut seen: impl FnMut(&Report),
 ) -> Result<()> {
     let mut out = BufWriter::new(out);
     let mut aggregate = Aggregate::default();

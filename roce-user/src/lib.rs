@@ -8,6 +8,7 @@ pub mod columns;
 pub mod doctor;
 pub mod error;
 pub mod ethtool;
+pub mod export;
 pub mod fault;
 pub mod iface;
 pub mod live;

@@ -2,15 +2,15 @@
 
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
-use std::sync::{Arc, PoisonError};
 
 use anyhow::Result;
+use roce_user::aggregate::Report;
 use roce_user::cli::{Cli, Command, Doctor, Speed, Top};
 use roce_user::matcher::Matcher;
 use roce_user::source::Source;
 use roce_user::stop::Stop;
-use roce_user::tui::{self, Latest, Wake};
-use roce_user::{batch, doctor, iface, live, privileges, replay};
+use roce_user::tui::{self, Wake};
+use roce_user::{batch, doctor, export, iface, live, privileges, replay};
 
 fn main() -> ExitCode {
     let cli = match Cli::read() {
@@ -47,12 +47,7 @@ fn examine(d: &Doctor) -> Result<ExitCode> {
 fn watch(top: &Top) -> Result<()> {
     let stop = Stop::default();
     let wake = Wake::default();
-    {
-        let wake = wake.clone();
-        stop.on_signals(move || wake.wake())?;
-    }
-    let latest = Latest::default();
-    let source: Box<dyn Source> = match &top.read {
+    let mut source: Box<dyn Source> = match &top.read {
         Some(path) => {
             let usual = if top.batch { Speed::Max } else { Speed::Times(1.0) };
             Box::new(replay::Replay::open(path, top.port, top.speed.unwrap_or(usual))?)
@@ -74,18 +69,39 @@ fn watch(top: &Top) -> Result<()> {
             Box::new(live)
         }
     };
+    // after the privileges went: capabilities are per thread, and this starts one
+    {
+        let wake = wake.clone();
+        stop.on_signals(move || wake.wake())?;
+    }
+    let exporter = match top.prometheus {
+        Some(address) => {
+            let e = export::Exporter::new(top.prometheus_flows, source.state().taps);
+            let bound = e.serve(address)?;
+            if top.batch {
+                eprintln!("roce-top: metrics at http://{bound}/metrics");
+            }
+            Some(e)
+        }
+        None => None,
+    };
+    let observer = move |r: &Report| {
+        if let Some(e) = &exporter {
+            e.observe(r);
+        }
+    };
     if top.batch {
-        return report(top, source, &stop, &latest);
+        return report(top, source, &stop, observer);
     }
     if !std::io::stdout().is_terminal() {
         anyhow::bail!("standard output is not a terminal: --batch writes reports to pipes and files");
     }
     let options =
         tui::Options { interval: top.delay, throughput: top.units, filter: top.filter.clone(), port: top.port };
-    tui::run(source, &options, &stop, &latest, &wake)
+    tui::run(source, &options, &stop, Box::new(observer), &wake)
 }
 
-fn report(top: &Top, mut source: Box<dyn Source>, stop: &Stop, latest: &Latest) -> Result<()> {
+fn report(top: &Top, mut source: Box<dyn Source>, stop: &Stop, observer: impl FnMut(&Report)) -> Result<()> {
     let out = std::io::stdout();
     let width = if out.is_terminal() { crossterm::terminal::size().map_or(120, |(w, _)| usize::from(w)) } else { 160 };
     let filter = match top.filter.trim() {
@@ -101,7 +117,5 @@ fn report(top: &Top, mut source: Box<dyn Source>, stop: &Stop, latest: &Latest) 
         width,
         filter,
     };
-    batch::run(source.as_mut(), &options, stop, out.lock(), |r| {
-        *latest.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(r);
-    })
+    batch::run(source.as_mut(), &options, stop, out.lock(), observer)
 }

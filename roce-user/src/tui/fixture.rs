@@ -85,7 +85,8 @@ pub fn rows(n: u64) -> Vec<FlowRow> {
     vec![write, back, datagram, long]
 }
 
-fn totals(rows: &[FlowRow]) -> Totals {
+/// Sums of rows, and a few packets that are not RoCE.
+pub fn totals(rows: &[FlowRow]) -> Totals {
     let packets = rows.iter().map(|r| r.packets).sum();
     let bytes = rows.iter().map(|r| r.bytes).sum();
     Totals {

@@ -49,12 +49,12 @@ enum Message {
     Woken,
 }
 
-/// Where the latest report is for others (the exporter).
-pub type Latest = Arc<RwLock<Arc<Report>>>;
+/// Somebody else who gets each report (the exporter).
+pub type Observer = Box<dyn FnMut(&Report) + Send>;
 
 /// Shows the source until the person quits or a signal comes. The terminal is as it was before, whatever
 /// happens: `ratatui` restores it in a panic, and here it is restored on every way out.
-pub fn run(source: Box<dyn Source>, options: &Options, stop: &Stop, latest: &Latest, wake: &Wake) -> Result<()> {
+pub fn run(source: Box<dyn Source>, options: &Options, stop: &Stop, observer: Observer, wake: &Wake) -> Result<()> {
     let mut app = App::new(Theme::from_environment(), options.interval, options.throughput);
     app.port = options.port;
     app.set_filter(&options.filter).map_err(|e| anyhow::anyhow!("filter: {e}"))?;
@@ -62,7 +62,7 @@ pub fn run(source: Box<dyn Source>, options: &Options, stop: &Stop, latest: &Lat
     wake.set(send.clone());
     let interval_ms = Arc::new(AtomicU64::new(millis(options.interval)));
     let mut terminal = ratatui::try_init().context("cannot use this terminal; --batch needs none")?;
-    let sampler = sampler(source, stop.clone(), Arc::clone(&interval_ms), Arc::clone(latest), send.clone());
+    let sampler = sampler(source, stop.clone(), Arc::clone(&interval_ms), observer, send.clone());
     std::thread::spawn(move || {
         while let Ok(event) = crossterm::event::read() {
             if send.send(Message::Input(event)).is_err() {
@@ -118,7 +118,7 @@ fn sampler(
     mut source: Box<dyn Source>,
     stop: Stop,
     interval_ms: Arc<AtomicU64>,
-    latest: Latest,
+    mut observer: Observer,
     send: Sender<Message>,
 ) -> std::thread::JoinHandle<()> {
     std::thread::spawn(move || {
@@ -131,7 +131,7 @@ fn sampler(
             };
             let Some(c) = counts else { return Ok(false) };
             let report = aggregate.push(c.at, c.totals, c.flows);
-            *latest.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&report);
+            observer(&report);
             let events = source.events();
             Ok(send.send(Message::Report(report, source.state(), events)).is_ok() && !stop.is_set())
         };
