@@ -14,7 +14,7 @@ use aya_build::{Package, Toolchain, build_ebpf};
 
 const TARGET: &str = if cfg!(target_endian = "big") { "bpfeb-unknown-none" } else { "bpfel-unknown-none" };
 /// Crates that use unstable features when the compiler is not a nightly.
-const UNSTABLE_CRATES: &str = "aya_ebpf,aya_ebpf_cty,aya_ebpf_bindings,roce";
+const UNSTABLE_CRATES: &str = "aya_ebpf,aya_ebpf_cty,aya_ebpf_bindings,roce,roce_designs";
 const LINKED: &str = "roce-bpf";
 const NIGHTLY: &str = "nightly";
 const HOW: &str = "`cargo xtask setup` installs what is missing; AYA_BUILD_SKIP=1 builds the host side alone";

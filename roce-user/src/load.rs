@@ -12,6 +12,13 @@ static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/ro
 #[cfg(not(kernel_object))]
 static OBJECT: &[u8] = &[];
 
+/// The object with several designs of the flow map, for the bench.
+#[cfg(kernel_object)]
+pub static DESIGNS: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/roce-designs"));
+/// The object with several designs of the flow map, for the bench.
+#[cfg(not(kernel_object))]
+pub static DESIGNS: &[u8] = &[];
+
 /// What the program is loaded with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {

@@ -18,7 +18,7 @@ use super::{FLOWS_V4, FLOWS_V6, ROCE_EVENTS, ROCE_SAMPLE_EVERY, sample};
 
 /// A flow of which nothing is known; too large for the stack. Nobody writes it.
 #[map]
-static FRESH: Array<Flow> = Array::with_max_entries(1, 0);
+pub static FRESH: Array<Flow> = Array::with_max_entries(1, 0);
 
 const BPF_NOEXIST: u64 = 1;
 /// Smallest path MTU of the standard: bounds how many PSNs a READ takes while the MTU is not known.
@@ -45,7 +45,7 @@ pub fn roce<C: Ctx>(ctx: &C, totals: &mut Totals, p: &mut Parsed) {
     match flow {
         // SAFETY: the CPU is part of the key, so nothing else writes this element; user space deletes
         // only flows that have been silent for long.
-        Some(flow) => count(ctx, unsafe { &mut *flow }, p),
+        Some(flow) => count(ctx, unsafe { &mut *flow }, p, now()),
         None => {
             totals.overflow_packets += 1;
             totals.overflow_bytes += u64::from(p.wire_len);
@@ -57,6 +57,13 @@ pub fn roce<C: Ctx>(ctx: &C, totals: &mut Totals, p: &mut Parsed) {
     if ROCE_EVENTS.load() != 0 || ROCE_SAMPLE_EVERY.load() != 0 {
         sample::report(ctx, totals, p);
     }
+}
+
+/// The coarse clock: the precise one costs 25 ns more.
+#[inline(always)]
+pub fn now() -> u64 {
+    // SAFETY: no arguments, no effects.
+    unsafe { bpf_ktime_get_coarse_ns() }
 }
 
 #[inline(always)]
@@ -113,10 +120,9 @@ fn add<K>(map: &HashMap<K, Flow>, key: &K) -> Option<*mut Flow> {
     map.get_ptr_mut(key)
 }
 
+/// Counts a packet in its flow.
 #[inline(always)]
-fn count<C: Ctx>(ctx: &C, flow: &mut Flow, p: &mut Parsed) {
-    // SAFETY: no arguments, no effects. The precise clock costs 25 ns more.
-    let now = unsafe { bpf_ktime_get_coarse_ns() };
+pub fn count<C: Ctx>(ctx: &C, flow: &mut Flow, p: &mut Parsed, now: u64) {
     if flow.first == 0 {
         flow.first = now;
         p.report |= kind::NEW_FLOW;

@@ -1,10 +1,10 @@
 //! Programs and maps; and the funnel that they share: outer headers, BTH, key, count, report, fault.
 
-mod count;
-mod ctx;
+pub mod count;
+pub mod ctx;
 mod fault;
-mod outer;
-mod roce;
+pub mod outer;
+pub mod roce;
 mod sample;
 
 use aya_ebpf::Global;
@@ -61,7 +61,7 @@ pub fn roce_tc_in(ctx: TcContext) -> i32 {
 
 /// The whole way of a packet.
 #[inline(always)]
-fn packet<C: Ctx>(ctx: &C, direction: Direction) {
+pub fn packet<C: Ctx>(ctx: &C, direction: Direction) {
     let Some(totals) = TOTALS.get_ptr_mut(direction as u32) else { return };
     // SAFETY: a per-CPU element: this CPU alone writes it, and packet programs do not interrupt each other.
     let totals = unsafe { &mut *totals };
@@ -82,7 +82,7 @@ fn packet<C: Ctx>(ctx: &C, direction: Direction) {
 
 /// Walks the outer headers, and sees to it that what follows them is in the linear piece if the packet has it.
 #[inline(always)]
-fn reach<C: Ctx>(ctx: &C) -> Outer {
+pub fn reach<C: Ctx>(ctx: &C) -> Outer {
     let outer = outer::walk(ctx, ROCE_PORT.load());
     if let Outer::Roce(at) = &outer
         && ctx.at::<{ roce::COUNTED }>(at.bth).is_none()
