@@ -12,9 +12,9 @@ And what the scenario wrote with `expect NAME WORDS` (N is a number, or a least 
     client|server ends N               its exit code
     client|server says REGEX           its output
     count OPCODE N                     packets of that name, e.g. count RC RDMA WRITE Middle 3+
-    nak REASON N | rnr N | again N | again-response N | back N | ce N | icrc-bad N
+    nak REASON N | rnr N | again N | again-response N | back N | ce [a|b] N | icrc-bad [a|b] N      (b: by the capture of b)
     rxe a|b COUNTER N
-    finding CODE | no-finding CODE     `roce-dissect check`
+    finding [a|b] CODE | no-finding [a|b] CODE     `roce-dissect check` of a's capture, or of b's
     injected a|b N                     faults that roce-fault reports on that machine
     dropped a|b                        the packets it reports as dropped reached that machine's wire but not its stack: in the
                                        other's capture, and (as often as reported) not in its own
@@ -70,7 +70,7 @@ def dissect(program, *words):
 
 def injections(report):
     """What a report of roce-fault says it did: a list of {action, opcode, psn, ...}."""
-    return report["events"]
+    return report["injections"]
 
 
 def judge(v, folder, name, program):
@@ -123,12 +123,15 @@ def judge(v, folder, name, program):
                 else: v.check(name, line, re.search(line.split(None, 2)[2], text(f".say-{side}") or "") is not None, f"it said: {(text(f'.say-{side}') or '').strip()[-300:]}")
             elif w[0] == "count": n = sum(k.name == " ".join(w[1:-1]) for k in packets); v.check(name, line, holds(w[-1], n), f"{n} in the capture")
             elif w[0] == "nak": v.check(name, line, holds(w[2], naks[w[1]]), f"{naks[w[1]]} in the capture")
+            elif w[0] in ("ce", "icrc-bad") and len(w) == 3:
+                n = sum(k.ecn == 3 if w[0] == "ce" else k.icrc == "bad" for k in captures[w[1]])
+                v.check(name, line, holds(w[2], n), f"{n} in the capture of {w[1]}")
             elif w[0] in simple: v.check(name, line, holds(w[1], simple[w[0]]), f"{simple[w[0]]} in the capture")
             elif w[0] == "rxe": n = rxe[w[1]].get(w[2], 0); v.check(name, line, holds(w[3], n), f"rxe counted {n}")
             elif w[0] in ("finding", "no-finding"):
-                rc, out, err = dissect(program, "check", "--json", path(".pcap"))
+                rc, out, err = dissect(program, "check", "--json", path(".b.pcap" if w[1] == "b" else ".pcap"))
                 found = [f["code"] for f in json.loads(out)] if rc in (0, 1) else []
-                v.check(name, line, rc in (0, 1) and (w[1] in found) == (w[0] == "finding"), err.strip() or f"found: {', '.join(found) or 'nothing'}")
+                v.check(name, line, rc in (0, 1) and (w[-1] in found) == (w[0] == "finding"), err.strip() or f"found: {', '.join(found) or 'nothing'}")
             elif w[0] == "injected":
                 n = len(injections(json.loads(text(f".fault-{w[1]}"))))
                 v.check(name, line, holds(w[2], n), f"{n} reported")

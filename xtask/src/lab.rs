@@ -17,7 +17,7 @@ use clap::{Parser, Subcommand};
 use crate::run::{built, cargo, must, output, root};
 
 /// Programs of ours that the machines get.
-const PROGRAMS: [&str; 2] = ["roce-top", "roce-dissect"];
+const PROGRAMS: [&str; 3] = ["roce-top", "roce-fault", "roce-dissect"];
 /// Programs that the host needs, and the Debian package of each.
 const NEEDS: [(&str, &str); 9] = [
     ("qemu-system-x86_64", "qemu-system-x86"),
