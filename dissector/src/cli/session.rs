@@ -1,6 +1,7 @@
 //! Packets of a capture, one after the other: dissected, remembered, filtered, printed.
 
 use crate::capture::{Record, Timestamp};
+use crate::dissect::tree::Nodes;
 use crate::dissect::ulp::{self, Conversations};
 use crate::dissect::{self, Input, RecordInfo, Tree, Wanted, analysis, record as frame_fields, transport};
 use crate::filter::Filter;
@@ -19,6 +20,14 @@ pub struct Clock {
     pub previous: Option<Timestamp>,
     /// Packet shown before.
     pub shown: Option<Timestamp>,
+}
+
+/// What one thread carries from packet to packet.
+#[derive(Debug, Default)]
+pub struct Lane {
+    /// Times.
+    pub clock: Clock,
+    nodes: Nodes,
 }
 
 /// What is remembered from packet to packet for the sake of names and analysis.
@@ -67,24 +76,25 @@ impl Job {
     pub fn packet(
         &self,
         record: &Record<'_>,
-        clock: &mut Clock,
+        lane: &mut Lane,
         memory: Option<&mut Memory>,
         decimals: u8,
         out: &mut Vec<u8>,
     ) -> bool {
-        self.look(record, clock, memory, decimals, out, |_, _| {})
+        self.look(record, lane, memory, decimals, out, |_, _| {})
     }
 
     /// As [`Self::packet`]; `look` sees the tree and the bytes first.
     fn look(
         &self,
         record: &Record<'_>,
-        clock: &mut Clock,
+        lane: &mut Lane,
         memory: Option<&mut Memory>,
         decimals: u8,
         out: &mut Vec<u8>,
         look: impl FnOnce(&Tree<'_>, &[u8]),
     ) -> bool {
+        let clock = &mut lane.clock;
         let first = *clock.first.get_or_insert(record.at);
         let info = RecordInfo {
             number: record.number,
@@ -120,21 +130,19 @@ impl Job {
             context: context.as_ref(),
             analysis: analysis.as_ref(),
         };
-        let mut tree = Tree::for_fields(&self.wanted);
+        let mut tree = Tree::reusing(&self.wanted, std::mem::take(&mut lane.nodes));
         dissect::dissect(&input, &mut tree);
         look(&tree, record.bytes);
-        if let Some(f) = &self.filter
-            && !f.matches(&tree, record.bytes)
-        {
-            return false;
+        let passes = self.filter.as_ref().is_none_or(|f| f.matches(&tree, record.bytes));
+        if passes {
+            if !out.is_empty() {
+                out.extend_from_slice(self.format.separator());
+            }
+            self.format.packet(&input, &tree, out);
+            lane.clock.shown = Some(record.at);
         }
-        let start = out.len();
-        if start > 0 {
-            out.extend_from_slice(self.format.separator());
-        }
-        self.format.packet(&input, &tree, out);
-        clock.shown = Some(record.at);
-        true
+        lane.nodes = tree.into_nodes();
+        passes
     }
 
     /// Whether it matters what a payload is, or what became of a flow: then earlier packets do.
@@ -157,7 +165,7 @@ impl Job {
 #[derive(Debug)]
 pub struct Session {
     job: Job,
-    clock: Clock,
+    lane: Lane,
     memory: Option<Memory>,
 }
 
@@ -165,7 +173,7 @@ impl Session {
     /// From the start of a capture.
     pub fn new(job: Job, rules: DecodeAs) -> Self {
         let memory = job.remembers().then(|| Memory::new(rules));
-        Self { job, clock: Clock::default(), memory }
+        Self { job, lane: Lane::default(), memory }
     }
 
     /// Makes trees hold what another filter reads as well.
@@ -186,6 +194,6 @@ impl Session {
         out: &mut Vec<u8>,
         look: impl FnOnce(&Tree<'_>, &[u8]),
     ) -> bool {
-        self.job.look(record, &mut self.clock, self.memory.as_mut(), decimals, out, look)
+        self.job.look(record, &mut self.lane, self.memory.as_mut(), decimals, out, look)
     }
 }

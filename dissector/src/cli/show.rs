@@ -12,7 +12,7 @@ use std::thread;
 use anyhow::{Context as _, anyhow, bail};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::session::{Clock, Job, Session};
+use super::session::{Clock, Job, Lane, Session};
 use crate::capture::{Chunk, Reader, Record, Writer};
 use crate::filter::Filter;
 use crate::output::text::{Line, TimeStyle};
@@ -321,12 +321,13 @@ fn many_threads(
             to.push(send_work);
             from.push(text);
             scope.spawn(move || {
+                let mut lane = Lane::default();
                 for w in work {
                     let mut out = Vec::with_capacity(w.chunk.len() * 64);
-                    let mut clock = w.clock;
+                    lane.clock = w.clock;
                     for record in w.chunk.records().take_while(|r| r.number <= limit) {
                         let d = w.decimals.get(record.interface as usize).copied().unwrap_or(6);
-                        job.packet(&record, &mut clock, None, d, &mut out);
+                        job.packet(&record, &mut lane, None, d, &mut out);
                     }
                     if send_text.send(out).is_err() {
                         break; // nobody prints any more

@@ -78,7 +78,7 @@ crate::fields! {
     FLAGS_RB "ip.flags.rb" "Reserved bit" Bool Dec { mask: 0x80 } "Reserved.";
     FLAGS_DF "ip.flags.df" "Don't fragment" Bool Dec { mask: 0x40 } "Routers must not fragment.";
     FLAGS_MF "ip.flags.mf" "More fragments" Bool Dec { mask: 0x20 } "Not the last fragment.";
-    FRAG_OFFSET "ip.frag_offset" "Fragment Offset" U16 Dec {} "Offset of this fragment, bytes.";
+    FRAG_OFFSET "ip.frag_offset" "Fragment Offset" U16 Dec {} "Offset of this fragment, in units of 8 bytes.";
     TTL "ip.ttl" "Time to Live" U8 Dec {} "Hops left.";
     PROTO "ip.proto" "Protocol" U8 Dec { names: Some(protocol_name) } "Protocol of the data.";
     CHECKSUM "ip.checksum" "Header Checksum" U16 Hex {} "Checksum of the header.";
@@ -118,7 +118,8 @@ pub fn build<'a>(o: usize, bytes: &'a [u8], tree: &mut Tree<'a>) {
     tree.add(&FLAGS_DF, o + 6..o + 7, fragment & 0x4000 != 0);
     tree.add(&FLAGS_MF, o + 6..o + 7, fragment & 0x2000 != 0);
     tree.close();
-    tree.add(&FRAG_OFFSET, o + 6..o + 8, (fragment & 0x1fff) * 8);
+    tree.add(&FRAG_OFFSET, o + 6..o + 8, fragment & 0x1fff);
+    tree.label(&FRAG_OFFSET, || format!("Fragment Offset: {} bytes", (fragment & 0x1fff) * 8));
     tree.add(&TTL, o + 8..o + 9, u8_at::<8, 20>(h));
     tree.add(&PROTO, o + 9..o + 10, u8_at::<9, 20>(h));
     tree.add(&CHECKSUM, o + 10..o + 12, be16::<10, 20>(h));

@@ -285,13 +285,14 @@ fn transport<'a>(input: &Input<'_, 'a>, p: &Packet<'a>, start: usize, tree: &mut
     }
     let payload_end = o + p.payload.len();
     let mut plain = false;
-    if p.payload.is_empty() {
-        // a READ request has none and may still be part of a protocol on top
-        super::ulp::build(input, p, o, tree);
-    } else {
+    if !p.payload.is_empty() {
         let field = if p.op.is_some() { &PAYLOAD } else { &VENDOR };
         tree.add(field, o..payload_end, p.payload);
-        plain = p.op.is_some() && !super::ulp::build(input, p, o, tree);
+    }
+    // a READ request has no payload and may still be part of a protocol on top
+    if above(tree) {
+        let taken = p.op.is_some() && super::ulp::build(input, p, o, tree);
+        plain = p.op.is_some() && !p.payload.is_empty() && !taken;
     }
     if p.pad > 0 {
         let pad = frame.slice(payload_end..payload_end + p.pad);
@@ -313,6 +314,11 @@ fn transport<'a>(input: &Input<'_, 'a>, p: &Packet<'a>, start: usize, tree: &mut
         }
     }
     plain
+}
+
+/// Whether anybody asks what the payload is.
+fn above(tree: &Tree<'_>) -> bool {
+    super::ulp::GROUPS.iter().any(|g| tree.wants_group(*g)) || tree.wants_any(&[&DATA, &DATA_DATA, &DATA_LEN])
 }
 
 /// Payload of which nothing more is known.

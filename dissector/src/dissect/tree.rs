@@ -95,6 +95,17 @@ pub struct Tree<'a> {
     wanted: Cow<'a, Wanted>,
 }
 
+/// Room for nodes, empty.
+#[derive(Debug, Default)]
+pub struct Nodes(Vec<Node<'static>>);
+
+/// An empty list for nodes of another packet in the same memory: collecting an iterator over a list into a list of
+/// the same layout keeps its allocation.
+fn relabel<'b>(mut nodes: Vec<Node<'_>>) -> Vec<Node<'b>> {
+    nodes.clear();
+    nodes.into_iter().map_while(|_| None).collect()
+}
+
 /// How deep a tree gets; deeper nodes stay at this depth.
 pub const MAX_DEPTH: u8 = 32;
 
@@ -113,6 +124,16 @@ impl<'a> Tree<'a> {
     /// A tree that keeps only what is wanted.
     pub fn for_fields(wanted: &'a Wanted) -> Self {
         Self { nodes: Vec::new(), depth: 0, wanted: Cow::Borrowed(wanted) }
+    }
+
+    /// The same in the memory of an earlier packet's nodes.
+    pub fn reusing(wanted: &'a Wanted, nodes: Nodes) -> Self {
+        Self { nodes: relabel(nodes.0), depth: 0, wanted: Cow::Borrowed(wanted) }
+    }
+
+    /// Gives the memory back for the next packet.
+    pub fn into_nodes(self) -> Nodes {
+        Nodes(relabel(self.nodes))
     }
 
     /// What was found.

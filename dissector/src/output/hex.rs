@@ -27,7 +27,7 @@ pub fn dump(bytes: &[u8], tree: Option<&Tree<'_>>, out: &mut Vec<u8>) {
     let mut any = false;
     for n in tree.nodes() {
         // headers: what has no own value, or is a header with its bytes; the record itself is all of it
-        if n.depth > 1 || n.range.is_empty() || n.generated || n.field.name == "frame" {
+        if n.depth > 1 || n.range.is_empty() || n.generated || n.field.hidden || n.field.name == "frame" {
             continue;
         }
         if n.depth == 1
