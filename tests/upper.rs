@@ -6,12 +6,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
 
-use dissector::capture::Reader;
+use dissector::capture::{Reader, Timestamp};
 use dissector::dissect::ulp::Conversations;
 use dissector::dissect::{self, Input, RecordInfo, Tree, Wanted, registry};
 use dissector::frame::{Frame, LinkType};
 use dissector::output::columns::Columns;
-use dissector::wire::{BthFields, Deth, Qpn, ROCE_UDP_PORT};
+use dissector::service::DecodeAs;
+use dissector::wire::cm::ServiceId;
+use dissector::wire::{BthFields, Deth, Qpn, ROCE_UDP_PORT, Reth};
 
 /// How a value differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -235,4 +237,308 @@ fn the_same_values_as_tshark() {
     assert!(new.is_empty(), "{} fields differ:\n{}", new.len(), new.join("\n"));
     let gone: Vec<_> = DIFFERENCES.iter().filter(|d| !found.keys().any(|(f, k)| explains(d, f, *k))).collect();
     assert!(gone.is_empty(), "these no longer differ, take them off the list: {gone:?}");
+}
+
+/// Two machines that talk: a packet of one to a QP of the other, and what we say about it.
+struct Talk {
+    memory: Conversations,
+    number: u64,
+}
+
+impl Talk {
+    fn new(rules: &[&str]) -> Self {
+        let mut d = DecodeAs::default();
+        for r in rules {
+            d.add(r).expect("a rule");
+        }
+        Self { memory: Conversations::new(d), number: 0 }
+    }
+
+    /// `from` is the last byte of the sender's address, 1 or 2; `ext` what stands between BTH and payload.
+    fn say(&mut self, from: u8, op: u8, qp: u32, psn: u32, ext: &[u8], payload: &[u8]) -> String {
+        let bytes = frame(from, op, qp, psn, ext, payload);
+        self.frame(&bytes, bytes.len()).0
+    }
+
+    /// The line about a frame, and its tree as `name=value` lines.
+    fn frame(&mut self, bytes: &[u8], wire_len: usize) -> (String, Vec<String>) {
+        self.number += 1;
+        let at = Timestamp(i64::try_from(self.number).expect("few") * 1_000_000);
+        let frame = Frame::parse(bytes, wire_len, LinkType::ETHERNET, ROCE_UDP_PORT);
+        let packet = frame.packet();
+        let Some(Ok(p)) = &packet else { return (String::new(), vec![]) };
+        let context = self.memory.push(self.number, at, &frame, p);
+        let record = RecordInfo { number: self.number, at, ..RecordInfo::default() };
+        let input = Input {
+            record,
+            frame: &frame,
+            packet: packet.as_ref(),
+            icrc: None,
+            context: Some(&context),
+            analysis: None,
+        };
+        let mut tree = Tree::new();
+        dissect::dissect(&input, &mut tree);
+        for n in tree.nodes() {
+            let (start, end) = (n.range.start as usize, n.range.end as usize);
+            assert!(
+                start <= end && (end <= bytes.len() || n.generated),
+                "{}: {:?} of {}",
+                n.field.name,
+                n.range,
+                bytes.len()
+            );
+        }
+        let mut line = String::new();
+        let known = dissect::ulp::info(&input, p, &mut line);
+        let fields = tree.nodes().iter().map(|n| format!("{}={:?}", n.field.name, n.value)).collect();
+        (known.map_or_else(|| "data".to_owned(), |_| line), fields)
+    }
+}
+
+fn frame(from: u8, op: u8, qp: u32, psn: u32, ext: &[u8], payload: &[u8]) -> Vec<u8> {
+    let pad = payload.len().next_multiple_of(4) - payload.len();
+    let mut p =
+        BthFields { pad_count: u8::try_from(pad).expect("0 to 3"), ..BthFields::new(op, qp, psn) }.emit().to_vec();
+    p.extend(ext);
+    p.extend(payload);
+    p.extend(vec![0; pad + 4]);
+    let udp = u16::try_from(p.len() + 8).expect("small");
+    let mut f = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0, 0x45, 0];
+    f.extend((udp + 20).to_be_bytes());
+    f.extend([0, 1, 0x40, 0, 64, 17, 0, 0, 10, 0, 0, from, 10, 0, 0, 3 - from, 0xc0, 0, 0x12, 0xb7]);
+    f.extend(udp.to_be_bytes());
+    f.extend([0, 0]);
+    f.extend(p);
+    f
+}
+
+fn words(list: &[u32]) -> Vec<u8> {
+    list.iter().flat_map(|w| w.to_be_bytes()).collect()
+}
+
+/// RC SEND Only, WRITE First, Middle, Last; AETH of a plain acknowledge is not needed here.
+const SEND: u8 = 0x04;
+const WRITE: [u8; 3] = [0x06, 0x07, 0x08];
+
+fn nvme_read(cid: u16, key: u32, len: u32) -> Vec<u8> {
+    let mut c = vec![0; 64];
+    c[0] = 0x02;
+    c[1] = 0x40;
+    c[2..4].copy_from_slice(&cid.to_le_bytes());
+    c[4] = 1;
+    c[24..32].copy_from_slice(&0x7f00_0000_1000u64.to_le_bytes());
+    c[32..35].copy_from_slice(&len.to_le_bytes()[..3]);
+    c[35..39].copy_from_slice(&key.to_le_bytes());
+    c[39] = 0x4f;
+    c[40..48].copy_from_slice(&77u64.to_le_bytes());
+    c[48] = 7;
+    c
+}
+
+#[test]
+fn an_nvme_read_its_data_and_its_completion() {
+    // no CM in sight: the user says what it is
+    let mut t = Talk::new(&["qp:0x11=nvme", "qp:0x22=nvme"]);
+    let mut connect = vec![0; 64];
+    connect[0] = 0x7f;
+    connect[4] = 1;
+    connect[42] = 1;
+    assert_eq!(t.say(1, SEND, 0x22, 1, &[], &connect), "NVMe Connect qid 1 CID 0x0000");
+    let line = t.say(1, SEND, 0x22, 2, &[], &nvme_read(5, 0x1234, 4096));
+    assert_eq!(line, "NVMe Read CID 0x0005 qid 1 nsid 1 LBA 77 blocks 8 4096 bytes key 0x00001234");
+    let reth = Reth::emit(0x7f00_0000_1000, 0x1234, 4096);
+    for (n, op) in [WRITE[0], WRITE[1], WRITE[1], WRITE[2]].into_iter().enumerate() {
+        let ext: &[u8] = if n == 0 { &reth } else { &[] };
+        let psn = u32::try_from(n).expect("few");
+        let line = t.say(2, op, 0x11, 0xff_fffe + psn & 0xff_ffff, ext, &[7; 1024]);
+        assert_eq!(line, format!("NVMe data of Read CID 0x0005, offset {}", n * 1024));
+    }
+    let mut cqe = vec![0; 16];
+    cqe[12] = 5;
+    assert_eq!(t.say(2, SEND, 0x11, 2, &[], &cqe), "NVMe CQE for Read CID 0x0005: success after 5.00 ms");
+    // 2 << 9 | 0x81 << 1: media error, unrecovered read error
+    cqe[14..16].copy_from_slice(&(2u16 << 9 | 0x81 << 1).to_le_bytes());
+    assert!(t.say(2, SEND, 0x11, 3, &[], &cqe).contains("unrecovered read error"));
+    cqe[12] = 6;
+    assert!(t.say(2, SEND, 0x11, 4, &[], &cqe).starts_with("NVMe CQE for a command not captured CID 0x0006"));
+}
+
+/// RPC call of NFS: version, procedure, then the arguments.
+fn call(xid: u32, version: u32, procedure: u32, arguments: &[u32]) -> Vec<u8> {
+    [words(&[xid, 0, 2, 100_003, version, procedure, 0, 0, 0, 0]), words(arguments)].concat()
+}
+
+#[test]
+fn the_rpc_message_is_found_behind_any_chunk_list() {
+    for (chunks, name) in [
+        (vec![0, 0, 0], "none"),
+        (vec![0, 0, 1, 1, 0xa, 4096, 0, 0x1000], "a reply chunk of one segment"),
+        (vec![0, 0, 1, 2, 0xa, 4096, 0, 0x1000, 0xb, 4096, 0, 0x3000], "a reply chunk of two"),
+        (vec![0, 1, 1, 0xc, 100, 0, 0x10, 0, 0], "a write chunk"),
+    ] {
+        let mut t = Talk::new(&["qp:0x33=nfs"]);
+        // the first word looks like a record mark of RPC over TCP
+        let head = [words(&[0x8000_0030, 1, 32, 0]), words(&chunks)].concat();
+        let null = [head.clone(), call(0x8000_0030, 3, 0, &[])].concat();
+        assert_eq!(t.say(1, SEND, 0x33, 1, &[], &null), "NFS v3 NULL call XID 0x80000030", "{name}");
+        let compound = [head, call(0x8000_0030, 4, 1, &[0, 1, 2, 24, 10])].concat();
+        let line = t.say(1, SEND, 0x33, 2, &[], &compound);
+        assert_eq!(line, "NFS v4.1 COMPOUND (PUTROOTFH, GETFH) call XID 0x80000030", "{name}");
+    }
+}
+
+#[test]
+fn a_reply_that_lies_in_its_chunk() {
+    let mut t = Talk::new(&["qp:0x33=nfs", "qp:0x44=nfs"]);
+    let head = words(&[9, 1, 32, 0, 0, 0, 1, 1, 0xabcd, 3000, 0, 0x1000]);
+    t.say(1, SEND, 0x33, 1, &[], &[head, call(9, 3, 17, &[])].concat());
+    let reth = Reth::emit(0x1000, 0xabcd, 3000);
+    t.say(2, WRITE[0], 0x44, 10, &reth, &[1; 1024]);
+    t.say(2, WRITE[1], 0x44, 11, &[], &[1; 1024]);
+    t.say(2, WRITE[2], 0x44, 12, &[], &[1; 952]);
+    let nomsg = words(&[9, 1, 32, 1, 0, 0, 1, 1, 0xabcd, 3000, 0, 0x1000]);
+    assert_eq!(
+        t.say(2, SEND, 0x44, 13, &[], &nomsg),
+        "NFS v3 READDIRPLUS reply of 3000 bytes in the reply chunk (frames 2 to 4) XID 0x00000009 after 4.00 ms"
+    );
+}
+
+#[test]
+fn a_rejected_request_says_why_and_which() {
+    let mut t = Talk::new(&[]);
+    let mad = |attribute: u16, fill: &dyn Fn(&mut [u8])| {
+        let mut m = vec![0; 256];
+        m[..4].copy_from_slice(&[1, 7, 2, 3]);
+        m[16..18].copy_from_slice(&attribute.to_be_bytes());
+        fill(&mut m[24..]);
+        m
+    };
+    let deth = Deth::emit(0x8001_0000, Qpn::GSI);
+    let req = mad(0x10, &|b| {
+        b[..4].copy_from_slice(&words(&[0x1111]));
+        b[8..16].copy_from_slice(&ServiceId::ip(6, 4420).0.to_be_bytes());
+    });
+    assert!(t.say(1, 0x64, 1, 1, &deth, &req).contains("port 4420 (NVMe-oF)"));
+    let rej = mad(0x12, &|b| {
+        b[4..8].copy_from_slice(&words(&[0x1111]));
+        b[10..12].copy_from_slice(&28u16.to_be_bytes());
+        b[84] = 6; // record format and status of NVMe
+    });
+    let line = t.say(2, 0x64, 1, 1, &deth, &rej);
+    assert!(line.starts_with("CM REJ of REQ, reason 28: consumer reject"), "{line}");
+    assert!(line.contains("peer id=0x00001111"), "{line}");
+}
+
+#[test]
+fn nothing_is_guessed() {
+    let mut t = Talk::new(&[]);
+    let mut state = 0x0123_4567_89ab_cdefu64;
+    for n in 0..200u32 {
+        let payload: Vec<u8> = (0..n % 90)
+            .map(|_| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                state.to_be_bytes()[0]
+            })
+            .collect();
+        assert_eq!(t.say(1, SEND, 0x55, n, &[], &payload), "data");
+    }
+    // what tshark takes for IPv4, for SMB Direct and for RPC over RDMA
+    for payload in [vec![8, 0, 0, 0, 1, 2, 3, 4], vec![0; 20], vec![0; 40], words(&[1, 1, 32, 0, 0, 0, 0])] {
+        assert_eq!(t.say(1, SEND, 0x55, 1, &[], &payload), "data");
+    }
+    // an application's datagram from QP 1 is no management datagram
+    assert_eq!(t.say(1, 0x64, 0x55, 1, &Deth::emit(0x11, Qpn::GSI), &[1; 256]), "data");
+}
+
+#[test]
+fn hostile_chunk_lists_end() {
+    let rules = ["qp:0x33=nfs"];
+    // as many chunks and segments as the message can say, empty ones and huge ones
+    let endless = [words(&[1, 1, 32, 0, 0]), words(&[1, 0].repeat(150)), words(&[0, 0])].concat();
+    let huge = words(&[1, 1, 32, 0, 0, 1, 0xffff_ffff, 1, 2, 3, 4]);
+    let reads = [words(&[1, 1, 32, 0]), words(&[1, 0, 7, 9, 0, 0].repeat(160)), words(&[0, 0, 0])].concat();
+    for b in [endless, huge, reads] {
+        let line = Talk::new(&rules).say(1, SEND, 0x33, 1, &[], &b);
+        assert!(line.contains("RPC over RDMA"), "{line}");
+    }
+}
+
+/// Every prefix of what was captured, and every byte changed: nothing breaks, and no field lies outside of the frame.
+#[test]
+fn no_bytes_do_harm() {
+    let rules = ["qp:0x11=nvme", "qp:0x22=rpcrdma", "qp:0x33=iser", "qp:0x44=smbdirect", "qp:0x55=rds"];
+    let rpc = [
+        words(&[9, 1, 32, 0, 1, 8, 7, 12, 0, 5, 0, 1, 1, 0xabcd, 3000, 0, 0x1000, 0, 1, 1, 2, 3, 0, 4]),
+        call(9, 4, 1, &[0, 1, 3, 53, 1, 2, 3, 4, 5, 6, 7, 8, 38, 0, 0, 0, 0, 0, 2, 4, 12]),
+    ]
+    .concat();
+    let iser = [&[0x1c, 0, 0, 0][..], &[9; 24], &[0x41; 48], b"data"].concat();
+    let smb = [&[1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 24, 0, 0, 0, 64, 0, 0, 0, 0, 0, 0, 0][..], b"\xfeSMB", &[0; 60]]
+        .concat();
+    let messages: [(u32, Vec<u8>); 5] =
+        [(0x11, nvme_read(1, 2, 3)), (0x22, rpc), (0x33, iser), (0x44, smb), (0x55, [&[3; 48][..], b"rds"].concat())];
+    let mut t = Talk::new(&rules);
+    let names: Vec<String> = messages.iter().map(|(qp, m)| t.say(1, SEND, *qp, 1, &[], m)).collect();
+    assert_eq!(
+        names.iter().map(|n| n.split(' ').next().unwrap_or_default()).collect::<Vec<_>>(),
+        ["NVMe", "NFS", "iSCSI", "SMB", "RDS"],
+        "{names:?}"
+    );
+    for (qp, m) in &messages {
+        let whole = frame(1, SEND, *qp, 1, &[], m);
+        for n in 0..whole.len() {
+            t.frame(&whole[..n], whole.len());
+            let mut flipped = whole.clone();
+            for v in [0, 0xff, flipped[n] ^ 1] {
+                flipped[n] = v;
+                t.frame(&flipped, whole.len());
+            }
+        }
+    }
+    // generated management datagrams of every kind, cut and changed
+    let made = std::fs::read(generated().path()).expect("just written");
+    let mut rest = &made[24..];
+    while rest.len() > 16 {
+        let whole = &rest[16..16 + 322.min(rest.len() - 16)];
+        for n in (0..whole.len()).step_by(3) {
+            t.frame(&whole[..n], whole.len());
+            let mut flipped = whole.to_vec();
+            flipped[n] ^= 0xff;
+            t.frame(&flipped, whole.len());
+        }
+        rest = &rest[16 + whole.len()..];
+    }
+}
+
+/// Whole conversations with bytes changed: what is remembered from packet to packet stays sound.
+#[test]
+fn changed_conversations_do_no_harm() {
+    let mut state = 0x9e37_79b9_7f4a_7c15u64;
+    let mut next = |below: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        usize::try_from(state >> 33).expect("31 bits") % below.max(1)
+    };
+    for name in ["ulp_nvme_rdma.pcap", "ulp_nfs_rdma.pcap", "ulp_rds.pcap", "cm_many.pcap", "cm_udaddy.pcap"] {
+        let mut frames = vec![];
+        let mut reader = Reader::open(roce_tests::captures().join(name)).expect("a capture");
+        while let Some(r) = reader.next().expect("a whole capture") {
+            frames.push(r.bytes.to_vec());
+        }
+        for _ in 0..8 {
+            let mut t = Talk::new(&[]);
+            for f in &frames {
+                let mut f = f.clone();
+                // a third as they are, so that the conversations get somewhere
+                for _ in 0..next(3) {
+                    let at = next(f.len());
+                    f[at] ^= 1 << next(8);
+                }
+                let cut = if next(20) == 0 { next(f.len()) } else { f.len() };
+                t.frame(&f[..cut], f.len());
+            }
+        }
+    }
 }

@@ -253,8 +253,8 @@ impl Default for Connections {
     }
 }
 
-/// Connections kept if not told otherwise: about 1 KiB each with maps and private data.
-pub const DEFAULT_CAPACITY: usize = 16_384;
+/// Connections kept if not told otherwise: about 1.5 KiB each with messages, maps and private data.
+pub const DEFAULT_CAPACITY: usize = 8192;
 
 impl Connections {
     /// None yet.

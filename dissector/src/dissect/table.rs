@@ -74,7 +74,8 @@ fn one<'a>(field: &'static Field, at: At, message: &'a [u8], o: usize, tree: &mu
         At::Bits(bits) => {
             let Some(v) = bits.get(message) else { return false };
             let (start, end) = container(field, bits);
-            tree.add(field, o + start..o + end, value(field, v));
+            // the word around the field may be cut where the field itself is not
+            tree.add(field, o + start..o + end.min(message.len()), value(field, v));
         }
         At::Little(at, len) => {
             let (start, len) = (at, usize::from(len));

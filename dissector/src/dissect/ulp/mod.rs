@@ -88,6 +88,10 @@ pub enum Upper {
 /// Connections whose upper protocol is followed at once; the oldest go first.
 const MAX_SESSIONS: usize = 4096;
 
+/// Commands, calls, buffers and READs remembered over all sessions, about 150 bytes each; beyond that the oldest
+/// sessions go, whole.
+const MAX_REMEMBERED: usize = 100_000;
+
 /// Whom a session belongs to: a connection, or two addresses if only the user's word is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Key {
@@ -125,6 +129,8 @@ pub struct Conversations {
     connections: Connections,
     sessions: HashMap<Key, Session, foldhash::quality::RandomState>,
     order: VecDeque<Key>,
+    /// Sum of the sessions' weights.
+    remembered: usize,
 }
 
 impl Conversations {
@@ -171,20 +177,32 @@ impl Conversations {
             None => Key::Pair(net.src.min(net.dst), net.src.max(net.dst), service),
         };
         if !self.sessions.contains_key(&key) {
-            if self.order.len() >= MAX_SESSIONS
-                && let Some(old) = self.order.pop_front()
-            {
-                self.sessions.remove(&old);
+            let session = Session::new(service, private.map(|p| &**p));
+            if self.order.len() >= MAX_SESSIONS {
+                self.forget_oldest();
             }
             self.order.push_back(key);
-            self.sessions.insert(key, Session::new(service, private.map(|p| &**p)));
+            self.sessions.insert(key, session);
         }
         if let Some(session) = self.sessions.get_mut(&key) {
             // without a connection the order of the addresses tells the directions apart
             let to_passive = context.to.map_or(net.src < net.dst, |s| s == Side::Passive);
+            let before = session.weight();
             context.upper = session.push(packet, context.to, to_passive, number, at, mtu);
+            self.remembered = (self.remembered + session.weight()).saturating_sub(before);
+            while self.remembered > MAX_REMEMBERED && self.order.len() > 1 {
+                self.forget_oldest();
+            }
         }
         context
+    }
+
+    fn forget_oldest(&mut self) {
+        if let Some(old) = self.order.pop_front()
+            && let Some(gone) = self.sessions.remove(&old)
+        {
+            self.remembered = self.remembered.saturating_sub(gone.weight());
+        }
     }
 }
 
@@ -204,6 +222,17 @@ impl Session {
             Service::Rds | Service::Data => Protocol::Rds,
         };
         Self { protocol, transfers: Transfers::default(), sending: [None, None] }
+    }
+
+    /// How much it remembers.
+    fn weight(&self) -> usize {
+        self.transfers.len()
+            + match &self.protocol {
+                Protocol::Nvme(q) => q.len(),
+                // the names of a COMPOUND's operations are longer
+                Protocol::Rpc(c) => 4 * c.len(),
+                Protocol::Iser | Protocol::Smbd(_) | Protocol::Rds => 0,
+            }
     }
 
     fn push(

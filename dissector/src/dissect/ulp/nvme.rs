@@ -459,6 +459,12 @@ fn le32(b: &[u8], at: usize) -> Option<u32> {
 }
 
 impl Queue {
+    /// Commands that are remembered.
+    #[expect(clippy::len_without_is_empty, reason = "a weight, nobody asks whether it is nothing")]
+    pub fn len(&self) -> usize {
+        self.order.len()
+    }
+
     /// The queue that the private data of REQ announce.
     pub fn announced(&mut self, private: &[u8]) {
         self.qid = le16(private, 2);

@@ -221,25 +221,25 @@ impl Header {
     fn reads(&mut self, x: &mut Xdr<'_>) -> Option<()> {
         let at = x.position();
         let mut n = 0;
-        self.counts[0] = Some((at, 0));
         while x.u32()? != 0 {
-            let position = x.u32()?;
-            self.segment(x, List::Read { position })?;
             n += 1;
             self.counts[0] = Some((at, n));
+            let position = x.u32()?;
+            self.segment(x, List::Read { position })?;
         }
+        self.counts[0] = Some((at, n));
         Some(())
     }
 
     fn writes(&mut self, x: &mut Xdr<'_>) -> Option<()> {
         let at = x.position();
         let mut n = 0;
-        self.counts[1] = Some((at, 0));
         while x.u32()? != 0 {
             n += 1;
             self.counts[1] = Some((at, n));
             self.chunk(x, List::Write)?;
         }
+        self.counts[1] = Some((at, n));
         Some(())
     }
 
@@ -403,6 +403,12 @@ fn rpc_body(x: &mut Xdr<'_>, r: &mut Rpc<'_>) -> Option<()> {
 }
 
 impl Calls {
+    /// Calls that are remembered.
+    #[expect(clippy::len_without_is_empty, reason = "a weight, nobody asks whether it is nothing")]
+    pub fn len(&self) -> usize {
+        self.order.len()
+    }
+
     /// Takes the first packet of a SEND.
     pub fn message(&mut self, b: &[u8], frame: u64, at: Timestamp, transfers: &mut Transfers) -> Facts {
         let mut facts = Facts::default();

@@ -108,6 +108,12 @@ impl Transfers {
         }
     }
 
+    /// Buffers and READs that are remembered.
+    #[expect(clippy::len_without_is_empty, reason = "a weight, nobody asks whether it is nothing")]
+    pub fn len(&self) -> usize {
+        self.order.len() + self.ways.iter().map(|w| w.reads.len()).sum::<usize>()
+    }
+
     /// The buffer under a key.
     pub fn buffer(&self, r_key: u32) -> Option<Buffer> {
         self.buffers.get(&r_key).copied()
