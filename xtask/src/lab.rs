@@ -68,6 +68,9 @@ enum Lab {
         /// End both machines after so many seconds [default: what the scenario says, or 600].
         #[arg(long)]
         timeout: Option<u64>,
+        /// Only the steps whose names fit, as the shell matches them: 'fault_*'.
+        #[arg(long)]
+        only: Option<String>,
         /// Take our programs from the debug build, which is there sooner.
         #[arg(long)]
         debug: bool,
@@ -97,7 +100,7 @@ pub fn main(args: &[String]) -> Result<ExitCode> {
             build(fresh)?;
             Ok(ExitCode::SUCCESS)
         }
-        Lab::Run { scenarios, kernel, out, timeout, debug } => {
+        Lab::Run { scenarios, kernel, out, timeout, only, debug } => {
             ensure!(
                 out.is_none() || scenarios.len() == 1,
                 "--out takes one scenario's results; {} are named",
@@ -112,11 +115,11 @@ pub fn main(args: &[String]) -> Result<ExitCode> {
                 }
             }
             let scenarios = named;
-            let profile = if debug { "debug" } else { "release" };
+            let how = How { timeout, only, profile: if debug { "debug" } else { "release" } };
             let _lock = lock()?;
             build(false)?;
             if scenarios.iter().any(|s| s.programs) {
-                programs(profile)?;
+                programs(how.profile)?;
             }
             let mut good = true;
             for s in &scenarios {
@@ -127,7 +130,7 @@ pub fn main(args: &[String]) -> Result<ExitCode> {
                         Some(o) => o.clone(),
                         None => work().join("runs").join(format!("{}-{k}", s.name)),
                     };
-                    good &= run(s, k, &to, timeout, profile)?;
+                    good &= run(s, k, &to, &how)?;
                 }
             }
             Ok(ExitCode::from(u8::from(!good)))
@@ -421,11 +424,24 @@ impl Pair<'_> {
     }
 }
 
+/// How to run scenarios.
+struct How {
+    /// Seconds, instead of what the scenario says.
+    timeout: Option<u64>,
+    /// Pattern of the steps that are wanted.
+    only: Option<String>,
+    /// Which build of our programs.
+    profile: &'static str,
+}
+
 /// Runs one scenario with one kernel. Whether everything in it was as it should.
-fn run(s: &Scenario, kernel: &str, to: &Path, timeout: Option<u64>, profile: &str) -> Result<bool> {
+fn run(s: &Scenario, kernel: &str, to: &Path, how: &How) -> Result<bool> {
     let share = share(s.programs)?;
     fs::copy(&s.path, share.join("scenario.sh"))?;
-    let limit = Duration::from_secs(timeout.unwrap_or(s.timeout));
+    if let Some(only) = &how.only {
+        fs::write(share.join("only"), only)?;
+    }
+    let limit = Duration::from_secs(how.timeout.unwrap_or(s.timeout));
     let began = Instant::now();
     eprintln!("lab: {} with kernel {kernel}", s.name);
     let mut machines = Pair { kernel, mtu: s.mtu, memory: s.memory, share: &share, shell: false }.start()?;
@@ -473,7 +489,7 @@ fn run(s: &Scenario, kernel: &str, to: &Path, timeout: Option<u64>, profile: &st
     let mut judge = Command::new("python3");
     judge.arg(sources().join("judge.py")).arg(to);
     if s.programs {
-        judge.arg("--dissect").arg(built(profile, "roce-dissect"));
+        judge.arg("--dissect").arg(built(how.profile, "roce-dissect"));
     }
     Ok(judge.status().context("cannot run python3")?.success())
 }
