@@ -254,9 +254,9 @@ fn packed_files_are_the_same() {
         // cut in its middle: packets first, then one sentence
         let mut r = match read(packed[..packed.len() / 2].to_vec()) {
             Ok(r) => r,
-            // so small a file is a single block of lz4, of which a half is nothing
+            // so small a file is a single block, of which a half is nothing
             Err(e) => {
-                assert!(name == "lz4" && matches!(e, OpenError::Packing { packing: "lz4", .. }), "{e}");
+                assert!(name != "gzip" && matches!(e, OpenError::Packing { packing, .. } if packing == name), "{e}");
                 continue;
             }
         };
@@ -466,7 +466,7 @@ fn mutated_files_never_panic_or_grow() {
         std::fs::read(capture("op_read.pcap")).unwrap(),
         ORDERS[1].classic(0xa1b2_3c4d, 1, &[(1, 2, 3, b"abc")]),
     ];
-    for round in 0..5_000 {
+    for round in 0..3_000 {
         let mut b = seeds[round % seeds.len()].clone();
         for _ in 0..=dice(3) {
             let at = dice(b.len());

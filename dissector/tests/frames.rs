@@ -247,10 +247,14 @@ fn each_packet(name: &str, mut f: impl FnMut(&Frame<'_>)) {
     }
 }
 
+/// What an independent program says about the captures.
+fn index() -> String {
+    std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/captures/INDEX.md")).unwrap()
+}
+
 #[test]
 fn verdicts_and_counts_are_those_of_the_index() {
-    let index =
-        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/captures/INDEX.md")).unwrap();
+    let index = index();
     let mut files = 0;
     for line in index.lines().filter(|l| l.starts_with("| ") && l.contains(".pcap |")) {
         let cells: Vec<&str> = line.split('|').map(str::trim).collect();
@@ -281,7 +285,7 @@ fn verdicts_and_counts_are_those_of_the_index() {
         assert_eq!(pads, after("pad 3:"), "{name}");
         files += 1;
     }
-    assert_eq!(files, 88);
+    assert!(index.contains(&format!("\n{files} files, ")), "{files}");
 }
 
 /// What both ways must agree on, for a frame that the short way takes.
@@ -327,7 +331,7 @@ fn every_prefix_of_every_captured_frame() {
             }
         }
     }
-    assert_eq!(frames, 4281);
+    assert!(index().contains(&format!(" files, {frames} packets (")), "{frames}");
 }
 
 /// xorshift, so that a run repeats exactly.

@@ -1,6 +1,6 @@
 //! Classic pcap: one link type, records of a 16-byte header and the packet.
 
-use pcap_file::pcap::{PcapParseError, PcapParser, PcapTsResolution};
+use pcap_file::pcap::{PcapParser, PcapTsResolution};
 
 use super::Timestamp;
 use super::reader::{Place, Step};
@@ -15,7 +15,7 @@ pub const RECORD_LEN: usize = 16;
 
 /// State of a classic file: its header.
 pub struct Classic {
-    parser: PcapParser,
+    big_endian: bool,
     nanos: bool,
     /// Link type (LINKTYPE number).
     pub link: u16,
@@ -36,7 +36,7 @@ impl Classic {
         let word = if h.endianness.is_big() { u32::from_be_bytes(word) } else { u32::from_le_bytes(word) };
         let fcs_len = (word & 0x0400_0000 != 0).then_some(((word >> 28) & 15) as u8 * 2);
         let nanos = h.ts_resolution == PcapTsResolution::NanoSecond;
-        Ok(Self { nanos, link: (word & 0xffff) as u16, snaplen: h.snaplen, fcs_len, parser })
+        Ok(Self { nanos, link: (word & 0xffff) as u16, snaplen: h.snaplen, fcs_len, big_endian: h.endianness.is_big() })
     }
 
     /// Whether times are in nanoseconds.
@@ -44,37 +44,37 @@ impl Classic {
         self.nanos
     }
 
-    /// The record at the start of `bytes`. The crate's permissive parser is used: a record longer than the
-    /// file's own snap length, or with a fraction beyond one second, is odd but readable.
+    /// The record at the start of `bytes`.
+    ///
+    /// Read here and not by the crate's parser: that makes an owned-or-borrowed packet and a large error type
+    /// of every record, which shows in the time for a file of millions; and it would have to be asked again
+    /// for the length of a record that is not complete yet.
     #[inline]
     pub fn step(&self, bytes: &[u8]) -> Step {
-        match self.parser.next_raw_packet(bytes) {
-            Ok((_, p)) => {
-                if p.data.len() > MAX_RECORD {
-                    return Step::TooLong { says: p.data.len() as u64, limit: MAX_RECORD as u64 };
-                }
-                let unit = if self.nanos { 1 } else { 1000 };
-                let at = i64::from(p.ts_sec) * 1_000_000_000 + i64::from(p.ts_frac) * unit;
-                let end = RECORD_LEN + p.data.len();
-                Step::Record(Place {
-                    at: Timestamp(at),
-                    data: RECORD_LEN..end,
-                    options: end..end,
-                    big_endian: false,
-                    interface: 0,
-                    link: self.link,
-                    wire_len: p.orig_len.max(u32::try_from(p.data.len()).unwrap_or(u32::MAX)),
-                    end,
-                })
-            }
-            Err(PcapParseError::IncompleteBuffer(needed, _)) => {
-                if needed > MAX_RECORD {
-                    return Step::TooLong { says: needed as u64, limit: MAX_RECORD as u64 };
-                }
-                // the crate counts without the record header once it has seen it
-                Step::More(if bytes.len() < RECORD_LEN { RECORD_LEN } else { RECORD_LEN + needed })
-            }
-            Err(e) => Step::Malformed(e.to_string()),
+        let Some(head) = bytes.first_chunk::<RECORD_LEN>() else { return Step::More(RECORD_LEN) };
+        let word = |b: [u8; 4]| if self.big_endian { u32::from_be_bytes(b) } else { u32::from_le_bytes(b) };
+        let [s0, s1, s2, s3, f0, f1, f2, f3, c0, c1, c2, c3, w0, w1, w2, w3] = *head;
+        let captured = word([c0, c1, c2, c3]);
+        let len = captured as usize;
+        let end = RECORD_LEN.saturating_add(len);
+        if bytes.len() < end {
+            return if len > MAX_RECORD {
+                Step::TooLong { says: captured.into(), limit: MAX_RECORD as u64 }
+            } else {
+                Step::More(end)
+            };
         }
+        let unit = if self.nanos { 1 } else { 1000 };
+        let at = i64::from(word([s0, s1, s2, s3])) * 1_000_000_000 + i64::from(word([f0, f1, f2, f3])) * unit;
+        Step::Record(Place {
+            at: Timestamp(at),
+            data: RECORD_LEN..end,
+            options: end..end,
+            big_endian: false,
+            interface: 0,
+            link: self.link,
+            wire_len: word([w0, w1, w2, w3]).max(captured),
+            end,
+        })
     }
 }

@@ -1,6 +1,7 @@
 //! A moving window over a stream: records are parsed where they lie, and only the unread tail moves.
 
 use std::io::{self, Read};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// First size of the window, bytes: large enough that reads are few, small enough for the cache.
 const SIZE: usize = 1 << 20;
@@ -69,12 +70,17 @@ impl Window {
         Ok(n > 0)
     }
 
-    /// Takes the buffer out, whose first `used` unread bytes go to the caller; the rest stays here.
-    pub fn take(&mut self, used: usize) -> (Vec<u8>, usize) {
+    /// Takes the buffer out, whose first `used` unread bytes go to the caller; the rest stays here, in a
+    /// buffer that came back or a new one.
+    pub fn take(&mut self, used: usize, pool: &Pool) -> (Vec<u8>, usize) {
         let from = self.start;
         let cut = (from + used).min(self.end);
-        let mut next = vec![0; self.buf.len()];
         let rest = self.end - cut;
+        let mut next = pool.get();
+        // a window that grew for one record need not stay so
+        if next.len() < rest.max(SIZE) {
+            next.resize(rest.max(SIZE), 0);
+        }
         if let (Some(to), Some(tail)) = (next.get_mut(..rest), self.buf.get(cut..self.end)) {
             to.copy_from_slice(tail);
         }
@@ -83,5 +89,27 @@ impl Window {
         self.start = 0;
         self.end = rest;
         (old, from)
+    }
+}
+
+/// Buffers that come back when their chunk is dropped: new ones would cost more page faults than reading
+/// costs.
+#[derive(Clone, Debug, Default)]
+pub struct Pool(Arc<Mutex<Vec<Vec<u8>>>>);
+
+/// More than this are not kept.
+const POOLED: usize = 16;
+
+impl Pool {
+    fn get(&self) -> Vec<u8> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default()
+    }
+
+    /// Takes a buffer back.
+    pub fn put(&self, buffer: Vec<u8>) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.len() < POOLED && buffer.len() == SIZE {
+            all.push(buffer);
+        }
     }
 }

@@ -8,6 +8,7 @@ use crate::filter::Filter;
 use crate::flow::{Analyzer, Place};
 use crate::frame::{Frame, LinkType, icrc};
 use crate::output::Format;
+use crate::output::direct::Direct;
 use crate::output::text::TimeStyle;
 use crate::service::DecodeAs;
 
@@ -53,6 +54,8 @@ pub struct Job {
     icrc: bool,
     port: u16,
     pcapng: bool,
+    /// The columns, if they need no tree.
+    direct: Option<Direct>,
 }
 
 impl Job {
@@ -64,7 +67,11 @@ impl Job {
         }
         let icrc = matches!(format, Format::Line(_))
             || wanted.has_any(&[&analysis::ICRC_STATUS, &analysis::ICRC_CALCULATED, &analysis::ICRC_REASON]);
-        Self { format, filter, wanted, icrc, port, pcapng }
+        let direct = match &format {
+            Format::Columns(c) if filter.is_none() => Direct::new(c),
+            _ => None,
+        };
+        Self { format, filter, wanted, icrc, port, pcapng, direct }
     }
 
     /// How packets are printed.
@@ -81,6 +88,11 @@ impl Job {
         decimals: u8,
         out: &mut Vec<u8>,
     ) -> bool {
+        if let Some(direct) = &self.direct {
+            let frame = Frame::parse(record.bytes, record.wire_len as usize, LinkType(record.link), self.port);
+            direct.packet(frame.packet().as_ref().and_then(|p| p.as_ref().ok()), out);
+            return true;
+        }
         self.look(record, lane, memory, decimals, out, |_, _| {})
     }
 

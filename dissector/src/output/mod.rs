@@ -5,6 +5,7 @@
 
 pub mod columns;
 pub mod csv;
+pub mod direct;
 pub mod hex;
 pub mod json;
 pub mod text;
