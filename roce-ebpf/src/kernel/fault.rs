@@ -70,6 +70,10 @@ static FAULT_FLOWS: HashMap<FaultFlowKey, FaultFlow> = HashMap::with_max_entries
 static FAULT_SEEN: LruHashMap<FaultSeenKey, FaultSeen> = LruHashMap::with_max_entries(1, 0);
 #[map]
 static FAULT_STATES: HashMap<FaultStateKey, FaultState> = HashMap::with_max_entries(1, 0);
+/// The state of a rule that has seen nothing. Nobody writes it. On the stack it would be filled by a call of memset, whose
+/// loop the verifier of 6.1 follows anew on every path.
+#[map]
+static FAULT_UNTOUCHED: Array<FaultState> = Array::with_max_entries(1, 0);
 #[map]
 static FAULT_EVENTS: RingBuf = RingBuf::with_byte_size(4096, 0);
 #[map]
@@ -520,7 +524,7 @@ fn state(flow: u32, rule: u32) -> Option<*mut FaultState> {
     if let Some(s) = FAULT_STATES.get_ptr_mut(&key) {
         return Some(s);
     }
-    let _ = FAULT_STATES.insert(&key, &FaultState::default(), BPF_NOEXIST as u64);
+    let _ = FAULT_STATES.insert(&key, FAULT_UNTOUCHED.get(0)?, BPF_NOEXIST as u64);
     let s = FAULT_STATES.get_ptr_mut(&key);
     if s.is_none() {
         bump!(states_full);
