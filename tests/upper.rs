@@ -51,6 +51,8 @@ const DIFFERENCES: &[(&str, Kind, &str)] = &[
     ("infiniband.smplid.smpdata", Kind::Theirs, "tshark gives this name to CM messages and SA records"),
     ("infiniband.smplid.smpdata", Kind::Both, "tshark adds the name again inside some attributes, for other bytes"),
     ("infiniband.smplid.smpdata", Kind::Twice, "tshark adds the name once more inside some attributes"),
+    ("iscsi.*", Kind::Ours, "tshark stops behind the iSER header of this packet"),
+    ("iser.*", Kind::Ours, "tshark does not take Hello and HelloReply for iSER"),
     ("nfs.*", Kind::Theirs, "the reply is in chunks, which we name but do not put together; or operations of replies"),
     ("nfs.status", Kind::Twice, "tshark adds one for each operation"),
     ("nfs.status", Kind::Both, "tshark adds one for each operation"),
@@ -185,6 +187,76 @@ fn record(class: u8, method: u8, attribute: u16, rmpp: bool, seed: u64) -> Vec<u
     [&[0; 8][..], &len, &len, &f].concat()
 }
 
+/// REQ, REP and RTU of the kernel's CM for another port and other numbers, then SENDs, the first from the client.
+fn served(port: u16, number: u8, messages: &[Vec<u8>]) -> Vec<u8> {
+    let mut all = vec![];
+    let mut add = |f: &[u8]| {
+        let len = u32::try_from(f.len()).expect("small").to_le_bytes();
+        all.extend([&[0; 8][..], &len, &len, f].concat());
+    };
+    let mut reader = Reader::open(roce_tests::captures().join("cm_rping.pcap")).expect("a capture");
+    for n in 0..3 {
+        let mut f = reader.next().expect("a whole capture").expect("three CM messages").bytes.to_vec();
+        // the datagram starts at 62: transaction id at 8, CM message at 24
+        f[62 + 15] = number;
+        let cm = 62 + 24;
+        f[cm] = number;
+        f[cm + 4] = if n == 0 { 0 } else { number };
+        match n {
+            0 => {
+                f[cm + 14..cm + 16].copy_from_slice(&port.to_be_bytes());
+                f[cm + 32..cm + 35].copy_from_slice(&[0, 1, number]);
+            }
+            1 => f[cm + 12..cm + 15].copy_from_slice(&[0, 2, number]),
+            _ => {}
+        }
+        add(&f);
+    }
+    for (n, m) in (0..).zip(messages) {
+        let client = n % 2 == 0;
+        let mut f = frame(1, SEND, if client { 0x200 } else { 0x100 } + u32::from(number), n, &[], m);
+        // the addresses of that capture
+        let (src, dst) = if client { ([10, 10, 0, 1], [10, 10, 0, 2]) } else { ([10, 10, 0, 2], [10, 10, 0, 1]) };
+        f[26..30].copy_from_slice(&src);
+        f[30..34].copy_from_slice(&dst);
+        add(&f);
+    }
+    all
+}
+
+fn iser_command() -> Vec<u8> {
+    let mut m = vec![0x1c, 0, 0, 0];
+    m.extend(1..=24);
+    let mut bhs: Vec<u8> = (0x41..0x41 + 48).collect();
+    bhs[0] = 0x01;
+    bhs[4..8].copy_from_slice(&[0, 0, 0, 4]);
+    m.extend(bhs);
+    m.extend(b"data");
+    m
+}
+
+fn iser_hello(kind: u8) -> Vec<u8> {
+    // versions are 10 (RFC 7145)
+    let mut m = vec![kind << 4 | kind & 1, 0xaa, 0, 32];
+    m.extend([0; 24]);
+    m
+}
+
+fn smb_direct() -> Vec<Vec<u8>> {
+    let request = [0, 1, 0, 1, 0, 0, 255, 0, 0x54, 5, 0, 0, 0, 0x20, 0, 0, 0, 0, 16, 0].to_vec();
+    let response =
+        [0, 1, 0, 1, 0, 1, 0, 0, 255, 0, 10, 0, 0, 0, 0, 0, 0, 0, 0x80, 0, 0x54, 5, 0, 0, 0, 0x20, 0, 0, 0, 0, 16, 0]
+            .to_vec();
+    let mut smb = b"\xfeSMB\x40\0".to_vec();
+    smb.extend([0; 58]);
+    smb[12] = 0x0d; // Echo
+    smb[24] = 7;
+    smb.extend([4, 0, 0, 0]);
+    let len = u8::try_from(smb.len()).expect("small");
+    let data = [&[255, 0, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 24, 0, 0, 0, len, 0, 0, 0, 0, 0, 0, 0][..], &smb].concat();
+    vec![request, response, data]
+}
+
 /// A capture of every class and attribute that has a builder.
 fn generated() -> tempfile::NamedTempFile {
     let mut all = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 1, 0, 0, 0];
@@ -209,6 +281,8 @@ fn generated() -> tempfile::NamedTempFile {
     for class in [0x05, 0x06, 0x08, 0x09, 0x21, 0x30] {
         add(class, 0x01, 0x11, false);
     }
+    all.extend(served(3260, 1, &[iser_command(), iser_hello(2), iser_hello(3)]));
+    all.extend(served(5445, 2, &smb_direct()));
     let file = tempfile::NamedTempFile::with_suffix(".pcap").expect("a temporary file");
     std::fs::write(file.path(), all).expect("room for it");
     file

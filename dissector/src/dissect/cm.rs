@@ -571,3 +571,51 @@ fn service_words(m: Message<'_>, out: &mut String) {
         let _ = write!(out, " ({s})");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Fields of a message stand one behind the other, none twice, all before the private data.
+    #[test]
+    fn no_field_overlaps_another() {
+        let tables: [(Kind, &[&[Row]]); 11] = [
+            (Kind::Req, &[REQ_HEAD, REQ_BODY, REQ_PATHS]),
+            (Kind::Rep, &[REP_ROWS]),
+            (Kind::Rtu, &[RTU_ROWS]),
+            (Kind::Rej, &[REJ_ROWS]),
+            (Kind::Dreq, &[DREQ_ROWS]),
+            (Kind::Drep, &[DREP_ROWS]),
+            (Kind::Mra, &[MRA_ROWS]),
+            (Kind::SidrReq, &[SIDR_REQ_ROWS]),
+            (Kind::SidrRep, &[SIDR_REP_ROWS]),
+            (Kind::Lap, &[LAP_ROWS]),
+            (Kind::Apr, &[APR_ROWS]),
+        ];
+        for (kind, rows) in tables {
+            let mut next = 0;
+            for Row(field, at) in rows.iter().copied().flatten() {
+                let (start, width) = match *at {
+                    At::Bits(b) => (b.start() * 8 + usize::from(b.bit), usize::from(b.width)),
+                    At::Bytes(at, len) | At::Text(at, len) => (at * 8, len * 8),
+                    At::Gid(at) => (at * 8, 128),
+                    At::Ipv4(at) => (at * 8, 32),
+                    At::Little(at, len) => (at * 8, usize::from(len) * 8),
+                };
+                assert!(start >= next, "{} {} starts inside the field before", kind.name(), field.name);
+                next = start + width;
+            }
+            assert!(next <= kind.private_data().0 * 8, "{} runs into its private data", kind.name());
+        }
+    }
+
+    #[test]
+    fn codes_in_words() {
+        assert_eq!(time_name(20).as_deref(), Some("4.29 s"));
+        assert_eq!(ack_timeout_name(0).as_deref(), Some("none: waits for ever"));
+        assert_eq!(mtu_name(3).as_deref(), Some("1024 bytes"));
+        assert_eq!((rate_name(2).as_deref(), rate_name(16).as_deref()), (Some("2.5 Gbit/s"), Some("100 Gbit/s")));
+        assert_eq!((rnr_name(7).as_deref(), rnr_name(3)), (Some("endless"), None));
+        assert_eq!(port_name(20049).as_deref(), Some("20049, RPC-over-RDMA"));
+    }
+}

@@ -76,7 +76,7 @@ crate::fields! {
     ISCSI "iscsi" "iSCSI" None Dec {} "iSCSI header.";
     ISCSI_OPCODE "iscsi.opcode" "Opcode" U8 Hex { mask: 0x3f, names: Some(opcode_name) } "Kind of PDU.";
     ISCSI_IMMEDIATE "iscsi.I" "Immediate" Bool Dec { mask: 0x40 } "Delivered out of order.";
-    ISCSI_AHS "iscsi.totalahslength" "TotalAHSLength" U8 Hex {} "Four-byte words of additional headers.";
+    ISCSI_AHS "iscsi.totalahslength" "TotalAHSLength" U8 Dec {} "Four-byte words of additional headers.";
     ISCSI_DATALEN "iscsi.datasegmentlength" "DataSegmentLength" U24 Dec {} "Bytes of data behind the headers.";
     ISCSI_LUN "iscsi.lun_bytes" "LUN" Bytes Dec {} "Logical unit.";
     ISCSI_ITT "iscsi.initiatortasktag" "InitiatorTaskTag" U32 Hex {} "Joins command and response.";

@@ -222,12 +222,11 @@ pub fn build<'a>(facts: &Facts, b: &'a [u8], o: usize, tree: &mut Tree<'a>) {
         let at = o + start;
         tree.open(&DATA, at..at + data.len(), data);
         if smb2(data) && !facts.fragment {
-            let rows = &[
-                little(&SMB2_STATUS, 8, 4),
-                little(&SMB2_CMD, 12, 2),
-                little(&SMB2_RESPONSE, 16, 4),
-                little(&SMB2_MSGID, 24, 8),
-            ];
+            let rows = &[little(&SMB2_CMD, 12, 2), little(&SMB2_RESPONSE, 16, 4), little(&SMB2_MSGID, 24, 8)];
+            // a request has its channel sequence in the place of the status
+            if le(data, 16, 4).is_some_and(|flags| flags & 1 != 0) {
+                table::add(&[little(&SMB2_STATUS, 8, 4)], data, at, tree);
+            }
             table::add(rows, data, at, tree);
         }
         tree.close();
