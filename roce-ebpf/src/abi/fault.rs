@@ -152,6 +152,8 @@ pub struct FaultConfig {
     pub any_qpn: u64,
     /// Rules that take UD SENDs only as management datagrams (queue pairs 0 and 1).
     pub mad_only: u64,
+    /// Rules that number flows and do not mean those of queue pairs 0 and 1.
+    pub not_management: u64,
     /// Seed of all random decisions.
     pub seed: u64,
     /// `bpf_ktime_get_ns` when the run began; time windows count from here.
@@ -482,7 +484,7 @@ pub struct FaultWatch {
 }
 
 const _: () = {
-    assert!(size_of::<FaultConfig>() == 72);
+    assert!(size_of::<FaultConfig>() == 80);
     assert!(size_of::<FaultOpcode>() == 32);
     assert!(size_of::<FaultMatch>() == 88);
     assert!(size_of::<FaultRule>() == 184);

@@ -79,6 +79,9 @@ pub fn lower(rules: &[Rule], seed: u64, ifindex_of: impl Fn(&str) -> Option<u32>
         if rule.opcodes.as_ref().is_some_and(|o| o.mad_only) {
             t.config.mad_only |= bit;
         }
+        if rule.flow.is_some() && rule.opcodes.is_none() {
+            t.config.not_management |= bit;
+        }
         match rule.qpn {
             None => t.config.any_qpn |= bit,
             Some(q) => match t.qpns.iter_mut().find(|(k, _)| *k == q) {

@@ -1,0 +1,124 @@
+//! What fault rules cost a packet that none of them hits, by `BPF_PROG_TEST_RUN`. All programs are measured in
+//! turn, many times, and each is represented by its fastest turn: what other work on the machine adds is not ours.
+
+use aya::programs::{TestRun, TestRunOptions};
+use dissector::wire::opcode::byte;
+use dissector::wire::outer::{ETH_LEN, IPV4_LEN, UDP_LEN};
+use dissector::wire::{BthFields, ROCE_UDP_PORT, Reth};
+use roce_ebpf::abi::fault::XDP_INGRESS;
+use roce_tests::fault::Rig;
+use roce_tests::traffic::{ipv4_checksum, seal};
+use roce_user::load;
+use serde_json::{Value, json};
+
+const REPEAT: u32 = 200_000;
+const TURNS: usize = 15;
+
+/// An RC RDMA WRITE Only over IPv4 with 1024 bytes of payload, as on the wire.
+fn write_only() -> Vec<u8> {
+    let mut ib = BthFields::new(byte::RcWriteOnly, 0x11, 1000).emit().to_vec();
+    ib.extend(Reth::emit(0x7000_0000, 0x1234, 1024));
+    ib.extend([0x5a; 1024]);
+    ib.extend([0; 4]);
+    let mut f = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x08, 0x00];
+    let udp_len = u16::try_from(UDP_LEN + ib.len()).expect("a packet is short");
+    let mut ip = vec![0x45, 2];
+    ip.extend((u16::try_from(IPV4_LEN).expect("short") + udp_len).to_be_bytes());
+    ip.extend([0, 1, 0x40, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+    let sum = ipv4_checksum(&ip);
+    ip[10..12].copy_from_slice(&sum.to_be_bytes());
+    f.extend(ip);
+    f.extend(0xc000u16.to_be_bytes());
+    f.extend(ROCE_UDP_PORT.to_be_bytes());
+    f.extend(udp_len.to_be_bytes());
+    f.extend([0, 0]);
+    f.extend(ib);
+    seal(&mut f, false);
+    assert_eq!(f.len(), ETH_LEN + IPV4_LEN + UDP_LEN + 12 + 16 + 1024 + 4);
+    f
+}
+
+fn once(rig: &mut Rig, frame: &[u8]) -> f64 {
+    let program = load::xdp(rig.engine.object(), XDP_INGRESS).expect("the XDP program loads");
+    let options = TestRunOptions { data_in: Some(frame), repeat: REPEAT, ..TestRunOptions::new() };
+    program.test_run(options).expect("a test run").duration.as_nanos() as f64
+}
+
+fn main() {
+    if !roce_tests::is_root() {
+        eprintln!("bench-fault needs root to load programs");
+        std::process::exit(3);
+    }
+    let frame = write_only();
+    let mut other = frame.clone();
+    // another UDP port: not RoCE
+    other[ETH_LEN + IPV4_LEN + 2] ^= 0x40;
+    let sixteen = |f: &dyn Fn(usize) -> String| -> String {
+        (0..16).map(|n| format!("[[rule]]\ntype = 'drop'\n{}\n", f(n))).collect()
+    };
+    let by_opcode = sixteen(&|n| format!("opcode = 'read-response'\nnth = {}", n + 1));
+    let by_qpn = sixteen(&|n| format!("qpn = {}\niter = 2", 0x100 + n));
+    let by_psn = sixteen(&|n| format!("opcode = 'write'\npsn = {}", 2000 + n));
+    let by_address = sixteen(&|n| format!("opcode = 'write'\nsrc = '192.0.2.{n}'"));
+    let mixed = sixteen(&|n| match n % 4 {
+        0 => format!("opcode = 'read-response'\nnth = {}", n + 1),
+        1 => format!("qpn = {}\niter = 2", 0x100 + n),
+        2 => format!("opcode = 'write'\npsn = {}", 2000 + n),
+        _ => format!("opcode = 'write'\nsrc = '192.0.2.{n}'"),
+    });
+    let history = "[[rule]]\ntype = 'drop'\nopcode = 'write'\niter = 100000000".to_owned();
+    let cases: [(&str, String); 8] = [
+        // disarmed: the programs are attached and no rule is active
+        ("no rule", "[[rule]]\ntype = 'drop'".to_owned()),
+        ("16 rules, none matching: opcode", by_opcode),
+        ("16 rules, none matching: queue pair", by_qpn),
+        ("16 rules, none matching: PSN", by_psn),
+        ("16 rules, none matching: address", by_address),
+        ("16 rules, none matching: mixed", mixed),
+        ("one rule that keeps history of the flow", history),
+        ("not RoCE, 16 rules", sixteen(&|n| format!("psn = {n}"))),
+    ];
+    let mut rigs: Vec<Rig> = cases
+        .iter()
+        .map(|(name, text)| {
+            eprintln!("loading: {name}");
+            Rig::new(text)
+        })
+        .collect();
+    rigs[0].engine.disarm().expect("it can be disarmed");
+    let mut best = vec![f64::INFINITY; rigs.len() + 1];
+    for turn in 0..TURNS {
+        eprintln!("turn {} of {TURNS}", turn + 1);
+        for (n, rig) in rigs.iter_mut().enumerate() {
+            let f = if n == 7 { &other } else { &frame };
+            best[n] = best[n].min(once(rig, f));
+        }
+        let none = once(&mut rigs[0], &other);
+        let last = best.len() - 1;
+        best[last] = best[last].min(none);
+    }
+    for rig in &rigs {
+        let injected: u64 = rig.engine.tallies().expect("readable").iter().map(|t| t.injected).sum();
+        assert_eq!(injected, 0, "nothing was to be hit");
+    }
+    let line = |name: String, value: f64, target: Option<f64>| {
+        json!({
+            "name": name,
+            "value": value,
+            "unit": "ns",
+            "target": target.map_or(Value::Null, |t| json!(t)),
+            "ok": target.map(|t| value <= t),
+        })
+    };
+    let mut lines = vec![line("programs without an active rule, RC WRITE over IPv4".into(), best[0], None)];
+    for (n, (name, _)) in cases.iter().enumerate().skip(1) {
+        let base = if n == 7 { best[best.len() - 1] } else { best[0] };
+        let target = match n {
+            1..=5 => Some(30.0),
+            7 => Some(3.0),
+            _ => None,
+        };
+        lines.push(line(format!("{name}: more than without"), best[n] - base, target));
+    }
+    println!("{}", serde_json::to_string(&lines).expect("plain values"));
+}

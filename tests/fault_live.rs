@@ -1,0 +1,641 @@
+//! roce-fault on real interfaces: what the receiver's own socket gets, what the report says, and what is left
+//! afterwards (nothing).
+
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Read};
+use std::net::UdpSocket;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+use dissector::frame::icrc::{self, Verdict};
+use dissector::frame::{Frame, LinkType};
+use dissector::wire::opcode::byte;
+use dissector::wire::outer::{ETH_LEN, IPV4_LEN, UDP_LEN};
+use dissector::wire::{Aeth, BthFields, ROCE_UDP_PORT, Role, Syndrome};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use roce_tests::netns::{NetNs, Pair};
+use roce_tests::raw::RawSocket;
+use roce_tests::traffic::{Change, Recording, ipv4_checksum, seal};
+use roce_tests::{captures, is_root};
+use serde_json::Value;
+
+macro_rules! need_root {
+    () => {
+        if !is_root() {
+            eprintln!("skipped: needs root to make namespaces and attach programs");
+            return;
+        }
+    };
+}
+
+fn program(name: &str) -> PathBuf {
+    let mut p = std::env::current_exe().expect("a test has a path");
+    p.pop();
+    if p.ends_with("deps") {
+        p.pop();
+    }
+    p.join(name)
+}
+
+/// A running program; killed when dropped.
+struct Running {
+    child: Child,
+    said: String,
+}
+
+impl Running {
+    /// Starts it in a namespace, and returns when it says `ready` on standard error.
+    fn start(ns: &NetNs, name: &str, args: &[&str], ready: &str) -> Self {
+        let mut child = ns
+            .run(|| Command::new(program(name)).args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn())
+            .expect("the namespace can be entered")
+            .unwrap_or_else(|e| panic!("{name} was built (cargo build --workspace --bins): {e}"));
+        let mut stderr = BufReader::new(child.stderr.take().expect("piped"));
+        let mut said = String::new();
+        loop {
+            let mut line = String::new();
+            let n = stderr.read_line(&mut line).expect("readable");
+            said.push_str(&line);
+            if line.contains(ready) {
+                break;
+            }
+            assert!(n > 0, "{name} ended before it was ready: {said}");
+        }
+        std::thread::spawn(move || {
+            let mut rest = String::new();
+            stderr.read_to_string(&mut rest).ok();
+        });
+        Self { child, said }
+    }
+
+    fn fault(ns: &NetNs, args: &[&str]) -> Self {
+        Self::start(ns, "roce-fault", args, "active on")
+    }
+
+    /// Ends it as Ctrl-C does; its exit status and standard output.
+    fn finish(mut self) -> (i32, String) {
+        kill(Pid::from_raw(self.child.id().cast_signed()), Signal::SIGINT).expect("it runs");
+        let mut out = String::new();
+        self.child.stdout.take().expect("piped").read_to_string(&mut out).expect("text");
+        let status = self.child.wait().expect("it ends");
+        (status.code().unwrap_or(-1), out)
+    }
+
+    fn report(self) -> (i32, Value) {
+        let (code, out) = self.finish();
+        (code, serde_json::from_str(&out).unwrap_or_else(|e| panic!("not JSON ({e}): {out}")))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+fn run(ns: &NetNs, args: &[&str]) -> Output {
+    ns.run(|| Command::new(program("roce-fault")).args(args).output()).expect("entered").expect("it runs")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// A packet of the pair: from a to b, or back.
+fn packet(back: bool, opcode: u8, qp: u32, psn: u32, ext: &[u8], payload: usize) -> Vec<u8> {
+    let (src_mac, dst_mac, src, dst) =
+        if back { (Pair::MAC_B, Pair::MAC_A, 2, 1) } else { (Pair::MAC_A, Pair::MAC_B, 1, 2) };
+    let mut ib = BthFields::new(opcode, qp, psn).emit().to_vec();
+    ib.extend(ext);
+    ib.extend(vec![0x5a; payload]);
+    ib.extend([0; 4]);
+    let mut f = dst_mac.to_vec();
+    f.extend(src_mac);
+    f.extend([0x08, 0x00]);
+    let udp_len = (UDP_LEN + ib.len()) as u16;
+    let mut ip = vec![0x45, 2];
+    ip.extend((IPV4_LEN as u16 + udp_len).to_be_bytes());
+    ip.extend([0x33, psn as u8, 0x40, 0, 64, 17, 0, 0, 10, 77, 0, src, 10, 77, 0, dst]);
+    let sum = ipv4_checksum(&ip);
+    ip[10..12].copy_from_slice(&sum.to_be_bytes());
+    f.extend(ip);
+    f.extend(0xc777u16.to_be_bytes());
+    f.extend(ROCE_UDP_PORT.to_be_bytes());
+    f.extend(udp_len.to_be_bytes());
+    f.extend([0, 0]);
+    f.extend(ib);
+    seal(&mut f, false);
+    f
+}
+
+fn send_only(psn: u32) -> Vec<u8> {
+    packet(false, byte::RcSendOnly, 0x11, psn, &[], 64)
+}
+
+/// A marker that no rule of these tests touches, to know that everything before it has arrived.
+const END_QP: u32 = 0xabcdef;
+
+fn end() -> Vec<u8> {
+    packet(false, byte::RcSendOnly, END_QP, 0, &[], 64)
+}
+
+/// PSNs that a UDP socket of the receiver gets, in order, up to the marker.
+fn received(socket: &UdpSocket) -> Vec<u32> {
+    let mut out = Vec::new();
+    let mut b = [0; 2048];
+    loop {
+        let n = socket.recv(&mut b).expect("the marker arrives");
+        let word = |at: usize| u32::from_be_bytes([0, b[at], b[at + 1], b[at + 2]]);
+        assert!(n >= 16);
+        if word(5) == END_QP {
+            return out;
+        }
+        out.push(word(9));
+    }
+}
+
+fn udp(ns: &NetNs) -> UdpSocket {
+    let s = ns.run(|| UdpSocket::bind(("10.77.0.2", ROCE_UDP_PORT))).expect("entered").expect("the port is free");
+    s.set_read_timeout(Some(Duration::from_secs(20))).expect("settable");
+    s
+}
+
+fn raw(ns: &NetNs, interface: &str) -> RawSocket {
+    ns.run(|| RawSocket::open(interface)).expect("entered").expect("it opens")
+}
+
+/// RoCE frames that arrive at a packet socket, up to the marker.
+fn arrived(socket: &RawSocket) -> Vec<Vec<u8>> {
+    let mut out = Vec::new();
+    let mut b = vec![0; 9000];
+    loop {
+        let (n, outgoing) =
+            socket.receive(&mut b, Duration::from_secs(20)).expect("readable").expect("the marker arrives");
+        let f = Frame::parse(&b[..n], n, LinkType::ETHERNET, ROCE_UDP_PORT);
+        let Some(Ok(p)) = f.packet() else { continue };
+        if outgoing {
+            continue;
+        }
+        if p.bth.dest_qp().get() == END_QP {
+            return out;
+        }
+        out.push(b[..n].to_vec());
+    }
+}
+
+#[test]
+fn the_receivers_own_socket_misses_exactly_what_was_hit() {
+    need_root!();
+    let pair = Pair::new().unwrap();
+    let socket = udp(&pair.b);
+    let a = raw(&pair.a, "a0");
+    let fault = Running::fault(
+        &pair.b,
+        &["once", "-i", "b0", "--drop", "--qp", "0x11", "--psn", "40-49", "--iter", "1", "--json", "-", "--for", "60s"],
+    );
+    for psn in (0..100).chain(40..50) {
+        a.send(&send_only(psn)).unwrap();
+    }
+    a.send(&end()).unwrap();
+    let got = received(&socket);
+    assert_eq!(got, (0..40).chain(50..100).chain(40..50).collect::<Vec<_>>());
+    let (code, report) = fault.report();
+    assert_eq!(code, 0, "{report}");
+    assert_eq!(report["rules"][0]["injected"], 10);
+    assert_eq!(report["roce_packets"], 111);
+    let psns: Vec<_> = report["injections"].as_array().unwrap().iter().map(|i| i["psn"].as_u64().unwrap()).collect();
+    assert_eq!(psns, (40..50).collect::<Vec<_>>());
+    assert!(report["injections"].as_array().unwrap().iter().all(|i| {
+        i["occurrence"] == 1 && i["action"] == "drop" && i["direction"] == "in" && i["opcode"] == "RC SEND Only"
+    }));
+}
+
+#[test]
+fn captures_played_again_lose_the_same_packets_that_an_independent_count_names() {
+    need_root!();
+    for name in ["rc_write_bw", "many_qps", "ipv6_write", "vlan_write", "op_mixed"] {
+        let recording = Recording::open(&captures().join(format!("{name}.pcap"))).unwrap();
+        let change = Change { macs: Some((Pair::MAC_A, Pair::MAC_B)), ..Change::default() };
+        let frames: Vec<_> =
+            recording.frames.iter().filter(|f| f.bytes.len() <= 1514).map(|f| recording.changed(f, change)).collect();
+        // every third request of a flow, counted here
+        let mut seen = std::collections::HashMap::new();
+        let mut kept = Vec::new();
+        for frame in &frames {
+            let f = Frame::parse(frame, frame.len(), LinkType::ETHERNET, ROCE_UDP_PORT);
+            let (Some(Ok(p)), Some(net)) = (f.packet(), f.net) else { continue };
+            let request = p.op.is_some_and(|o| o.role() == Role::Request);
+            let src_qp = p.ext.deth.map(|d| d.src_qp().get());
+            let n = seen.entry((net.src, net.dst, p.bth.dest_qp().get(), src_qp)).or_insert(0u64);
+            *n += u64::from(request);
+            if !(request && *n % 3 == 0) {
+                kept.push(frame.clone());
+            }
+        }
+        let pair = Pair::with_mtu(9000).unwrap();
+        let (a, b) = (raw(&pair.a, "a0"), raw(&pair.b, "b0"));
+        let fault = Running::fault(
+            &pair.b,
+            &["once", "-i", "b0", "--drop", "--direction", "in", "--opcode", "request", "--every", "3", "--json", "-"],
+        );
+        for f in &frames {
+            a.send(f).unwrap();
+        }
+        a.send(&end()).unwrap();
+        let got = arrived(&b);
+        assert_eq!(got.len(), kept.len(), "{name}");
+        assert!(got == kept, "{name}: other frames than those counted arrived");
+        let (code, report) = fault.report();
+        assert_eq!((code, report["rules"][0]["injected"].as_u64().unwrap()), (0, (frames.len() - kept.len()) as u64));
+    }
+}
+
+#[test]
+fn ce_on_the_way_out_is_right_at_the_other_end() {
+    need_root!();
+    let pair = Pair::new().unwrap();
+    let (a, b) = (raw(&pair.a, "a0"), raw(&pair.b, "b0"));
+    let fault =
+        Running::fault(&pair.a, &["once", "-i", "a0", "--ce", "--direction", "out", "--qp", "0x11", "--nth", "2"]);
+    for psn in 0..4 {
+        a.send(&send_only(psn)).unwrap();
+    }
+    a.send(&end()).unwrap();
+    let got = arrived(&b);
+    let tos: Vec<_> = got.iter().map(|f| f[ETH_LEN + 1]).collect();
+    assert_eq!(tos, [2, 3, 2, 2]);
+    for f in &got {
+        let sum = u16::from_be_bytes([f[ETH_LEN + 10], f[ETH_LEN + 11]]);
+        assert_eq!(sum, ipv4_checksum(&f[ETH_LEN..ETH_LEN + IPV4_LEN]));
+        let frame = Frame::parse(f, f.len(), LinkType::ETHERNET, ROCE_UDP_PORT);
+        assert_eq!(icrc::verify(&frame, &frame.packet().unwrap().unwrap()), Verdict::Good);
+    }
+    assert_eq!(fault.finish().0, 0);
+}
+
+#[test]
+fn twice_on_the_way_out_and_on_the_way_in() {
+    need_root!();
+    for (on_a, direction) in [(true, "out"), (false, "in")] {
+        let pair = Pair::new().unwrap();
+        let socket = udp(&pair.b);
+        let a = raw(&pair.a, "a0");
+        let (ns, interface) = if on_a { (&pair.a, "a0") } else { (&pair.b, "b0") };
+        let fault = Running::fault(
+            ns,
+            &[
+                "once",
+                "-i",
+                interface,
+                "--duplicate",
+                "--direction",
+                direction,
+                "--qp",
+                "0x11",
+                "--nth",
+                "2",
+                "--json",
+                "-",
+            ],
+        );
+        for psn in 0..4 {
+            a.send(&send_only(psn)).unwrap();
+        }
+        a.send(&end()).unwrap();
+        // the copy and its original may change places on their way through the host, nothing else
+        let mut got = received(&socket);
+        got.sort_unstable();
+        let (code, report) = fault.report();
+        if got == [0, 1, 2, 3] {
+            // a copy on its way in takes the long way round and may come after the marker
+            let mut b = [0; 2048];
+            let n = socket.recv(&mut b).expect("the copy arrives");
+            assert!(n > 0);
+            got.push(u32::from_be_bytes([0, b[9], b[10], b[11]]));
+            got.sort_unstable();
+        }
+        assert_eq!(got, [0, 1, 1, 2, 3], "{direction}");
+        assert_eq!((code, &report["rules"][0]["injected"]), (0, &Value::from(1)), "{direction}: {report}");
+    }
+}
+
+/// Ids of our programs on an interface: XDP, TC in, TC out.
+fn programs(ns: &NetNs, interface: &str) -> Vec<String> {
+    let link = ns.ip(&["-d", "link", "show", interface]).unwrap();
+    let mut out: Vec<String> = link.lines().filter(|l| l.contains("xdp")).map(|l| l.trim().to_owned()).collect();
+    for at in [aya::programs::TcAttachType::Ingress, aya::programs::TcAttachType::Egress] {
+        let there = ns
+            .run(|| aya::programs::SchedClassifier::query_tcx(interface, at).map(|(_, p)| p.len()))
+            .unwrap()
+            .unwrap_or(0);
+        out.extend((0..there).map(|n| format!("{at:?} {n}")));
+    }
+    out
+}
+
+#[test]
+fn killed_and_gone() {
+    need_root!();
+    let pair = Pair::new().unwrap();
+    let socket = udp(&pair.b);
+    let a = raw(&pair.a, "a0");
+    let mut fault = Running::fault(&pair.b, &["once", "-i", "b0", "--drop", "--qp", "0x11"]);
+    assert_eq!(programs(&pair.b, "b0").len(), 3, "{:?}", programs(&pair.b, "b0"));
+    a.send(&send_only(1)).unwrap();
+    fault.child.kill().unwrap(); // SIGKILL
+    fault.child.wait().unwrap();
+    assert_eq!(programs(&pair.b, "b0"), Vec::<String>::new());
+    a.send(&send_only(2)).unwrap();
+    a.send(&end()).unwrap();
+    assert_eq!(received(&socket), [2]);
+    // and the interface is free for the next one
+    assert_eq!(Running::fault(&pair.b, &["once", "-i", "b0", "--drop"]).finish().0, 1);
+}
+
+#[test]
+fn the_command_dies_with_us() {
+    need_root!();
+    let pair = Pair::new().unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let pid_file = dir.path().join("pid");
+    let script = format!("echo $$ > {0}.new && mv {0}.new {0} && exec sleep 1000", pid_file.display());
+    let mut fault = Running::fault(&pair.b, &["once", "-i", "b0", "--drop", "--", "sh", "-c", &script]);
+    let pid = loop {
+        if let Ok(p) = std::fs::read_to_string(&pid_file) {
+            break p.trim().to_owned();
+        }
+        std::thread::yield_now();
+    };
+    fault.child.kill().unwrap();
+    fault.child.wait().unwrap();
+    // gone, or a zombie that its new parent has yet to collect
+    let end = std::time::Instant::now() + Duration::from_secs(20);
+    loop {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
+        if stat.is_err() || stat.is_ok_and(|s| s.contains(") Z ") || s.contains(") X ")) {
+            break;
+        }
+        assert!(std::time::Instant::now() < end, "the command outlives roce-fault");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn one_at_a_time() {
+    need_root!();
+    let pair = Pair::new().unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let scenario = dir.path().join("first.toml");
+    std::fs::write(&scenario, "name = 'the first one'\n[[rule]]\ntype = 'drop'\n").unwrap();
+    let first = Running::fault(&pair.b, &["run", scenario.to_str().unwrap(), "-i", "b0"]);
+    let second = run(&pair.b, &["once", "-i", "b0", "--drop"]);
+    let said = text(&second.stderr);
+    assert_eq!(second.status.code(), Some(3), "{said}");
+    assert!(said.contains("the first one") && said.contains(&first.child.id().to_string()), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+    // another interface is another matter
+    assert_eq!(run(&pair.b, &["once", "-i", "lo", "--drop", "--for", "10ms"]).status.code(), Some(1));
+}
+
+#[test]
+fn beside_roce_top_whoever_comes_first() {
+    need_root!();
+    for top_first in [true, false] {
+        let pair = Pair::new().unwrap();
+        let socket = udp(&pair.b);
+        let a = raw(&pair.a, "a0");
+        let top = || {
+            Running::start(
+                &pair.b,
+                "roce-top",
+                &["-i", "b0", "--batch", "--json", "-n", "1000", "-d", "0.2"],
+                "watching",
+            )
+        };
+        let fault =
+            || Running::fault(&pair.b, &["once", "-i", "b0", "--drop", "--qp", "0x11", "--nth", "3", "--json", "-"]);
+        let (mut top, fault) = if top_first {
+            let t = top();
+            (t, fault())
+        } else {
+            let f = fault();
+            (top(), f)
+        };
+        for psn in 0..5 {
+            a.send(&send_only(psn)).unwrap();
+        }
+        a.send(&end()).unwrap();
+        assert_eq!(received(&socket), [0, 1, 3, 4], "top first: {top_first}");
+        let (code, report) = fault.report();
+        assert_eq!((code, &report["rules"][0]["injected"]), (0, &Value::from(1)));
+        // roce-top counts what passes its own hook: all of it where it comes first
+        let lines = BufReader::new(top.child.stdout.take().unwrap()).lines();
+        let least = if top_first { 6 } else { 5 };
+        let enough = lines.map_while(Result::ok).any(|line| {
+            let v: Value = serde_json::from_str(&line).unwrap();
+            let packets: u64 = v["flows"].as_array().into_iter().flatten().filter_map(|f| f["packets"].as_u64()).sum();
+            packets >= least
+        });
+        assert!(enough, "roce-top saw the packets");
+    }
+}
+
+#[test]
+fn the_interface_of_the_login_needs_force() {
+    need_root!();
+    let pair = Pair::new().unwrap();
+    let login = |args: &[&str]| {
+        pair.b
+            .run(|| {
+                Command::new(program("roce-fault"))
+                    .args(args)
+                    .env("SSH_CONNECTION", "10.77.0.1 50000 10.77.0.2 22")
+                    .output()
+            })
+            .unwrap()
+            .unwrap()
+    };
+    let refused = login(&["once", "-i", "b0", "--drop", "--for", "10ms"]);
+    let said = text(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(3), "{said}");
+    assert!(said.contains("carries your login (10.77.0.2)") && said.contains("--force"), "{said}");
+    assert_eq!(login(&["once", "-i", "b0", "--drop", "--for", "10ms", "--force"]).status.code(), Some(1));
+}
+
+#[test]
+fn exit_statuses() {
+    need_root!();
+    let pair = Pair::new().unwrap();
+    let a = raw(&pair.a, "a0");
+    // something to hit, for as long as the test runs
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|s| {
+        s.spawn(|| {
+            let mut psn = 0;
+            while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                a.send(&send_only(psn)).unwrap();
+                psn = (psn + 1) & 0xff_ffff;
+                std::thread::yield_now();
+            }
+        });
+        let dir = tempfile::tempdir().unwrap();
+        let file = |name: &str, content: &str| {
+            let p = dir.path().join(name);
+            std::fs::write(&p, content).unwrap();
+            p.display().to_string()
+        };
+        let code = |args: &[&str]| run(&pair.b, args).status.code();
+        // a command that gives traffic the time to be hit
+        let hit = "while [ $(cat /sys/class/net/b0/statistics/rx_packets) -lt 1 ]; do :; done; sleep 0.3; exit";
+        let results = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            assert_eq!(code(&["once", "-i", "b0", "--drop", "--", "sh", "-c", &format!("{hit} 0")]), Some(0));
+            assert_eq!(code(&["once", "-i", "b0", "--drop", "--", "sh", "-c", &format!("{hit} 7")]), Some(7));
+            assert_eq!(code(&["once", "-i", "b0", "--drop", "--for", "300ms", "--", "sleep", "1000"]), Some(1));
+            assert_eq!(code(&["once", "-i", "b0", "--drop", "--qp", "0x999", "--", "true"]), Some(1));
+            assert_eq!(code(&["once", "-i", "b0", "--drop", "--qp", "0x999", "--", "sh", "-c", "exit 7"]), Some(1));
+            assert_eq!(code(&["once", "-i", "b0", "--drop", "--", "/no/such/program"]), Some(2));
+            assert_eq!(code(&["once", "-i", "nowhere", "--drop"]), Some(3));
+            assert_eq!(code(&["once", "-i", "b0"]), Some(2));
+            assert_eq!(code(&["once", "-i", "b0", "--drop", "--psn", "x"]), Some(2));
+            assert_eq!(code(&["once", "-i", "b0", "--drop", "--pcap", "x.pcap"]), Some(2));
+            assert_eq!(code(&["run", "/no/such/file.toml", "-i", "b0"]), Some(2));
+            let wants_seven = file("seven.toml", "[[rule]]\ntype = 'drop'\n[expect]\nexit = 7\n");
+            assert_eq!(code(&["run", &wants_seven, "-i", "b0", "--", "sh", "-c", &format!("{hit} 7")]), Some(0));
+            assert_eq!(code(&["run", &wants_seven, "-i", "b0", "--", "sh", "-c", &format!("{hit} 0")]), Some(1));
+            let other = file("other.toml", "[[rule]]\ntype = 'drop'\ninterface = 'eth9'\n");
+            assert_eq!(code(&["run", &other, "-i", "b0"]), Some(2));
+            // counts what would be hit, and hits nothing
+            let dry = run(&pair.b, &["once", "-i", "b0", "--drop", "--dry-run", "--for", "300ms", "--json", "-"]);
+            let v: Value = serde_json::from_slice(&dry.stdout).unwrap();
+            assert_eq!((dry.status.code(), &v["dry_run"]), (Some(0), &Value::Bool(true)));
+            assert!(v["rules"][0]["injected"].as_u64().unwrap() > 0);
+        }));
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        results.unwrap_or_else(|e| std::panic::resume_unwind(e));
+    });
+}
+
+/// An exchange in which b's NAK asks for PSN 3; `resend` says whether a answers.
+fn exchange(scenario: &str, nak: u32, resend: &[u32]) -> (i32, Value) {
+    let pair = Pair::new().unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("s.toml");
+    std::fs::write(&path, scenario).unwrap();
+    let (a, b) = (raw(&pair.a, "a0"), raw(&pair.b, "b0"));
+    let socket = udp(&pair.b);
+    let fault = Running::fault(&pair.b, &["run", path.to_str().unwrap(), "-i", "b0", "--json", "-"]);
+    let send = |psns: &[u32]| {
+        for p in psns {
+            a.send(&send_only(*p)).unwrap();
+        }
+        a.send(&end()).unwrap();
+        received(&socket)
+    };
+    assert_eq!(send(&[1, 2, 3, 4, 5]), [1, 2, 4, 5]);
+    b.send(&packet(true, byte::RcAcknowledge, 0x12, nak, &Aeth::emit(Syndrome(0x60), 2), 0)).unwrap();
+    assert_eq!(send(resend), resend);
+    fault.report()
+}
+
+#[test]
+fn reactions_on_the_wire_are_judged() {
+    need_root!();
+    let scenario = "name = 'gap'\n[[rule]]\nname = 'lose'\ntype = 'drop'\nqpn = 0x11\npsn = 3\niter = 1\n\
+                    [expect]\ninjections = { lose = 1 }\nretransmission_within = '20s'\nnak_within = '20s'\n\
+                    no_message_lost = true\ngo_back_n = true\n";
+    let verdict = |report: &Value| -> Vec<String> {
+        let all = report["checks"].as_array().unwrap();
+        all.iter().filter(|c| c["ok"] == false).map(|c| c["name"].as_str().unwrap().to_owned()).collect()
+    };
+    let (code, good) = exchange(scenario, 3, &[3, 4, 5, 6]);
+    assert_eq!((code, verdict(&good)), (0, vec![]), "{good:#}");
+    // never sent again
+    let (code, lost) = exchange(scenario, 3, &[6, 7]);
+    assert_eq!(
+        (code, verdict(&lost)),
+        (1, vec!["retransmission-within".into(), "go-back-n".into(), "no-message-lost".into()]),
+        "{lost:#}"
+    );
+    // sent again from further back than asked
+    let (code, far) = exchange(scenario, 3, &[2, 3, 4, 5, 6]);
+    assert_eq!((code, verdict(&far)), (1, vec!["go-back-n".into()]), "{far:#}");
+}
+
+#[test]
+fn junit_and_pcapng_say_the_same() {
+    need_root!();
+    let pair = Pair::new().unwrap();
+    let a = raw(&pair.a, "a0");
+    let socket = udp(&pair.b);
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).display().to_string();
+    let (pcap, junit, json) = (path("x.pcapng"), path("x.xml"), path("x.json"));
+    let fault = Running::fault(
+        &pair.b,
+        &[
+            "once",
+            "-i",
+            "b0",
+            "--corrupt",
+            "icrc",
+            "--qp",
+            "0x11",
+            "--every",
+            "2",
+            "--pcap",
+            &pcap,
+            "--junit",
+            &junit,
+            "--json",
+            &json,
+        ],
+    );
+    for psn in 0..6 {
+        a.send(&send_only(psn)).unwrap();
+    }
+    a.send(&end()).unwrap();
+    assert_eq!(received(&socket).len(), 6);
+    let (code, out) = fault.finish();
+    assert_eq!(code, 0, "{out}");
+    assert!(out.contains("passed") && out.contains("injected        3"), "{out}");
+    let v: Value = serde_json::from_str(&std::fs::read_to_string(&json).unwrap()).unwrap();
+    assert_eq!(v["injections"].as_array().unwrap().len(), 3);
+    let xml = std::fs::read_to_string(&junit).unwrap();
+    assert!(
+        xml.contains("tests=\"1\"") && xml.contains("failures=\"0\"") && xml.contains("something-injected"),
+        "{xml}"
+    );
+    let mut reader = dissector::capture::Reader::open(Path::new(&pcap)).unwrap();
+    let mut psns = Vec::new();
+    while let Some(r) = reader.next().unwrap() {
+        let comment: Vec<_> = r.options.comments().collect();
+        assert!(comment.len() == 1 && comment[0].contains("\"once\": icrc"), "{comment:?}");
+        let f = Frame::parse(r.bytes, r.wire_len as usize, LinkType(r.link), ROCE_UDP_PORT);
+        psns.push(f.packet().unwrap().unwrap().bth.psn().get());
+    }
+    assert_eq!(psns, [1, 3, 5]);
+    if let Ok(o) = Command::new("tshark")
+        .args(["-r", &pcap, "-T", "fields", "-e", "frame.comment", "-e", "infiniband.bth.psn"])
+        .output()
+    {
+        let lines: BTreeSet<_> = text(&o.stdout).lines().map(str::to_owned).collect();
+        assert!(lines.len() == 3 && lines.iter().all(|l| l.contains("rule \"once\": icrc")), "{lines:?}");
+    }
+}
+
+#[test]
+fn every_ready_scenario_reads_and_explains_itself() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("faults");
+    let mut n = 0;
+    for e in std::fs::read_dir(dir).unwrap() {
+        let path = e.unwrap().path();
+        let s = roce_user::fault::scenario::Scenario::open(&path).unwrap_or_else(|e| panic!("{e}"));
+        let words = s.explain();
+        assert!(s.rules.iter().all(|r| words.contains(&r.name)) && s.description.is_some(), "{words}");
+        n += 1;
+    }
+    assert!(n >= 8, "{n} scenarios");
+}
