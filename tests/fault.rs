@@ -220,19 +220,6 @@ fn fix_ipv4(frame: &mut [u8], net: usize) {
     frame[net + 10..net + 12].copy_from_slice(&sum.to_be_bytes());
 }
 
-fn checksum_is_right(frame: &[u8]) -> bool {
-    let f = parse(frame);
-    let Some(net) = f.net else { return true };
-    match net.kind {
-        NetKind::Ipv4 { .. } => {
-            let len = usize::from(frame[net.start] & 15) * 4;
-            let stored = u16::from_be_bytes([frame[net.start + 10], frame[net.start + 11]]);
-            stored == ipv4_checksum(&frame[net.start..net.start + len])
-        }
-        _ => true,
-    }
-}
-
 /// With a byte inverted in places, and a UDP checksum from scratch if it had one.
 fn with_flip(frame: &[u8], at: usize, bits: u8) -> Vec<u8> {
     let f = parse(frame);
