@@ -74,7 +74,7 @@ impl Tap {
                 let mode = Interface::named(name)?.xdp.map_or(XdpMode::Skb, |x| x.mode);
                 Ingress::Xdp(mode)
             }
-            Err(Error::XdpTaken { holder, .. }) if how.tc_if_taken => {
+            Err(Error::XdpTaken { holder, .. }) if how.tc_if_taken || holder.is_fault() => {
                 attach_tc(&mut ebpf, &interface, global::TC_INGRESS, TcAttachType::Ingress)?;
                 notes.push(format!(
                     "an XDP program is already on {name} ({holder}): incoming packets are seen at TC, after it"

@@ -82,6 +82,11 @@ impl XdpHolder {
         Self { id, name }
     }
 
+    /// Whether it is a running roce-fault, beside which we can see what it lets pass.
+    pub fn is_fault(&self) -> bool {
+        self.name.as_deref() == Some(roce_ebpf::abi::fault::XDP_INGRESS)
+    }
+
     /// Whether it is a program of ours.
     pub fn ours(&self) -> bool {
         // the kernel keeps 15 bytes of a name
