@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use dissector::wire::ROCE_UDP_PORT;
 
+use crate::say;
 use crate::units::Throughput;
 
 /// Which RoCEv2 queue pairs run on this wire now, how fast, and which of them suffer.
@@ -160,7 +161,7 @@ impl Cli {
         match Self::try_parse() {
             Ok(cli) => Ok(cli),
             Err(e) if e.use_stderr() => {
-                eprintln!("roce-top: {}", one_line(&e.to_string()));
+                say!("{}", one_line(&e.to_string()));
                 Err(std::process::ExitCode::from(2))
             }
             Err(e) => {

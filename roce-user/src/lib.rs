@@ -25,3 +25,13 @@ pub mod source;
 pub mod stop;
 pub mod tui;
 pub mod units;
+
+/// A line of roce-top's on standard error. Unlike `eprintln!` it does not panic when nobody reads that any more.
+#[macro_export]
+macro_rules! say {
+    ($($word:tt)*) => {{
+        use std::io::Write as _;
+        // there is no other place to complain at
+        let _ = writeln!(std::io::stderr(), "roce-top: {}", format_args!($($word)*));
+    }};
+}

@@ -14,6 +14,7 @@ use crate::iface;
 use crate::load::{NOTABLE, Options};
 use crate::rdma;
 use crate::record::Recorder;
+use crate::say;
 use crate::snapshot;
 use crate::source::{Cumulative, Event, Source, State, Tap};
 use crate::stop::Stop;
@@ -264,7 +265,7 @@ impl Drop for Live {
         if let Some(r) = &mut self.recorder
             && let Err(e) = r.finish()
         {
-            eprintln!("roce-top: {e:#}");
+            say!("{e:#}");
         }
     }
 }

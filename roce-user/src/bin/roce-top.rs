@@ -7,6 +7,7 @@ use anyhow::Result;
 use roce_user::aggregate::Report;
 use roce_user::cli::{Cli, Command, Doctor, Speed, Top};
 use roce_user::matcher::Matcher;
+use roce_user::say;
 use roce_user::source::Source;
 use roce_user::stop::Stop;
 use roce_user::tui::{self, Wake};
@@ -23,7 +24,7 @@ fn main() -> ExitCode {
     };
     result.unwrap_or_else(|e| {
         let text = format!("{e:#}").replace('\n', " ");
-        eprintln!("roce-top: {text}");
+        say!("{text}");
         ExitCode::from(2)
     })
 }
@@ -64,7 +65,7 @@ fn watch(top: &Top) -> Result<()> {
             privileges::drop_unneeded()?;
             if top.batch {
                 let taps: Vec<String> = live.describe().iter().map(|t| format!("{} ({})", t.name, t.how)).collect();
-                eprintln!("roce-top: watching {}", taps.join(", "));
+                say!("watching {}", taps.join(", "));
             }
             Box::new(live)
         }
@@ -79,7 +80,7 @@ fn watch(top: &Top) -> Result<()> {
             let e = export::Exporter::new(top.prometheus_flows, source.state().taps);
             let bound = e.serve(address)?;
             if top.batch {
-                eprintln!("roce-top: metrics at http://{bound}/metrics");
+                say!("metrics at http://{bound}/metrics");
             }
             Some(e)
         }
