@@ -1,8 +1,9 @@
 //! Reads a capture through the analysis: what `flows`, `check` and `stats` have in common.
 
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::sync_channel;
 
-use crate::capture::{OpenError, ReadError, Reader};
+use crate::capture::{Chunk, OpenError, ReadError, Reader, Record};
 use crate::flow::{Analyzer, PacketInfo, Place};
 use crate::frame::icrc::{self, Verdict, Why};
 use crate::frame::{Frame, LinkType};
@@ -59,31 +60,123 @@ impl Input {
 
 /// Reads a capture to its end, or as far as it goes. `gbit` is the speed of its links in Gbit/s.
 pub fn read(file: &Path, verify: bool, port: u16, gbit: f64, look: &mut impl Look) -> Result<Read, OpenError> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    read_with(file, verify, port, gbit, threads.min(4), look)
+}
+
+/// The same with a number of threads: one reads and analyses, the others verify ICRCs. The analysis sees the
+/// packets in the order of the file, so its answers do not depend on the number.
+pub fn read_with(
+    file: &Path,
+    verify: bool,
+    port: u16,
+    gbit: f64,
+    threads: usize,
+    look: &mut impl Look,
+) -> Result<Read, OpenError> {
     let mut reader = Reader::open(file)?;
     let mut analyzer = Analyzer::default();
     analyzer.link_speed(gbit);
-    let error = loop {
-        match reader.next() {
-            Ok(Some(r)) => {
-                let place = Place { number: r.number, at: r.at };
-                let frame = Frame::parse(r.bytes, r.wire_len as usize, LinkType(r.link), port);
-                match frame.packet() {
-                    Some(Ok(packet)) => {
-                        let verdict = if verify { icrc::verify(&frame, &packet) } else { Verdict::Unchecked(Why::Off) };
-                        let info = analyzer.push(place, &frame, &packet, verdict);
-                        look.look(place, &frame, Some((&packet, verdict, &info)));
-                    }
-                    _ => {
-                        analyzer.other(place, &frame);
-                        look.look(place, &frame, None);
-                    }
-                }
+    let error = if verify && threads > 1 {
+        in_threads(&mut reader, &mut analyzer, port, threads - 1, look)
+    } else {
+        loop {
+            match reader.next() {
+                Ok(Some(r)) => one(&r, &mut analyzer, port, look, |frame, packet| {
+                    if verify { icrc::verify(frame, packet) } else { Verdict::Unchecked(Why::Off) }
+                }),
+                Ok(None) => break None,
+                Err(e) => break Some(e),
             }
-            Ok(None) => break None,
-            Err(e) => break Some(e),
         }
     };
     analyzer.settle();
     analyzer.recorder(reader.dropped().unwrap_or(0), error.is_some());
     Ok(Read { analyzer, error })
+}
+
+fn one(
+    r: &Record<'_>,
+    analyzer: &mut Analyzer,
+    port: u16,
+    look: &mut impl Look,
+    verdict: impl FnOnce(&Frame<'_>, &Packet<'_>) -> Verdict,
+) {
+    let place = Place { number: r.number, at: r.at };
+    let frame = Frame::parse(r.bytes, r.wire_len as usize, LinkType(r.link), port);
+    match frame.packet() {
+        Some(Ok(packet)) => {
+            let verdict = verdict(&frame, &packet);
+            let info = analyzer.push(place, &frame, &packet, verdict);
+            look.look(place, &frame, Some((&packet, verdict, &info)));
+        }
+        _ => {
+            analyzer.other(place, &frame);
+            look.look(place, &frame, None);
+        }
+    }
+}
+
+/// Chunks go round the workers and come back in the same order. What is under way is bounded: a few chunks a
+/// worker.
+fn in_threads(
+    reader: &mut Reader,
+    analyzer: &mut Analyzer,
+    port: u16,
+    workers: usize,
+    look: &mut impl Look,
+) -> Option<ReadError> {
+    const WAITING: usize = 2;
+    std::thread::scope(|scope| {
+        let lines: Vec<_> = (0..workers)
+            .map(|_| {
+                let (give, take) = sync_channel::<Chunk>(WAITING);
+                let (done, back) = sync_channel::<(Chunk, Vec<Verdict>)>(WAITING);
+                scope.spawn(move || {
+                    for chunk in take {
+                        let verdicts = chunk
+                            .records()
+                            .filter_map(|r| {
+                                let frame = Frame::parse(r.bytes, r.wire_len as usize, LinkType(r.link), port);
+                                let packet = frame.packet()?.ok()?;
+                                Some(icrc::verify(&frame, &packet))
+                            })
+                            .collect();
+                        if done.send((chunk, verdicts)).is_err() {
+                            return;
+                        }
+                    }
+                });
+                (give, back)
+            })
+            .collect();
+        let (mut given, mut taken) = (0usize, 0usize);
+        let mut end: Option<Option<ReadError>> = None;
+        loop {
+            while end.is_none() && given - taken < workers * WAITING {
+                match reader.next_chunk() {
+                    Ok(Some(chunk)) => {
+                        let Some((give, _)) = lines.get(given % workers) else { return None };
+                        if give.send(chunk).is_err() {
+                            return None;
+                        }
+                        given += 1;
+                    }
+                    Ok(None) => end = Some(None),
+                    Err(e) => end = Some(Some(e)),
+                }
+            }
+            if taken == given {
+                return end.flatten();
+            }
+            let Some((chunk, verdicts)) = lines.get(taken % workers).and_then(|(_, back)| back.recv().ok()) else {
+                return None;
+            };
+            taken += 1;
+            let mut verdicts = verdicts.into_iter();
+            for r in chunk.records() {
+                one(&r, analyzer, port, look, |_, _| verdicts.next().unwrap_or(Verdict::Unchecked(Why::Off)));
+            }
+        }
+    })
 }

@@ -484,6 +484,10 @@ impl Analyzer {
     /// The other direction of flow `i`, if this packet proves it.
     fn join(&mut self, i: u32, place: Place, packet: &Packet<'_>, op: &Op) -> Option<u32> {
         let f = self.flows.get(i as usize)?;
+        let psn = packet.bth.psn();
+        // a sequence NAK names what has not come; the one before it has
+        let lacking = packet.ext.aeth.is_some_and(|a| a.syndrome().verdict() == Said::Nak(NakCode::PsnSequenceError));
+        let answered = if lacking { psn.plus(-1) } else { psn };
         let (found, by) = if let Some(src_qp) = f.key.src_qp {
             // datagrams: look once, when the flow begins
             if f.packets > 1 {
@@ -495,15 +499,15 @@ impl Analyzer {
             if op.role() != Role::Response || op.kind == Kind::ReadResponse && !op.position.starts() {
                 return None;
             }
-            let c = self.waiting.who_expects(f.key.addresses.reversed(), packet.bth.psn())?;
-            (c, PairedBy::Psn)
+            let there = f.key.addresses.reversed();
+            (self.waiting.who_expects(there, answered)?, PairedBy::Psn)
         };
         let c = self.flows.get(found as usize)?;
         if found == i || c.pair.is_some() || c.key.addresses != f.key.addresses.reversed() {
             return None;
         }
         if by == PairedBy::Psn {
-            let sent = c.recent.as_ref()?.get(packet.bth.psn(), Role::Request)?;
+            let sent = c.recent.as_ref()?.get(answered, Role::Request)?;
             if place.at.since(sent.at) > IDLE || self.index.get(&c.key) != Some(&found) {
                 return None;
             }

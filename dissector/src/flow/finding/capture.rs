@@ -156,8 +156,8 @@ fn one_sided(seen: &Seen<'_>, note: &mut impl FnMut(&'static str, String, &str, 
         }
         return;
     };
-    let stuck = |f: &&super::Flow| f.retransmitted > 0 && f.retransmitted + 1 >= f.requests - f.retransmitted;
-    if asking.all(|f| !seen.sides.back(f.key.addresses) && !stuck(&f)) {
+    let stuck = |f: &super::Flow| f.retransmitted > 0 && f.rewinding.is_some();
+    if asking.all(|f| !seen.sides.back(f.key.addresses) && !stuck(f)) {
         note(
             "capture-one-sided",
             "only requests were captured, no answers".to_owned(),

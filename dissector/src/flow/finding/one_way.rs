@@ -22,7 +22,7 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
             continue;
         }
         let unasked = f.ack_reqs == 0 && f.reads.is_empty();
-        let retries = f.retransmitted > 0;
+        let retries = f.retransmitted > 0 && f.rewinding.is_some();
         let back = seen.sides.back(f.key.addresses);
         // a single request at the very end of a capture may still be answered
         let young = a.quality().end().since(f.first) < 1_000_000 && f.requests < 4;

@@ -6,6 +6,8 @@ use crate::flow::state::{Attempts, Flow};
 /// Attempts that a sender never got an answer to.
 pub fn open_attempts(f: &Flow) -> Option<&Attempts> {
     let t = f.trouble.as_ref()?;
+    // new packets after the last repeat: it goes on
+    f.rewinding?;
     (t.attempts.times >= 2).then_some(&t.attempts)
 }
 
@@ -17,7 +19,7 @@ pub fn intervals(at: &Attempts) -> Vec<i64> {
 /// Looks for flows that gave up.
 pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
     let a = seen.analysis;
-    for f in a.flows().filter(|f| f.reliable()) {
+    for f in a.flows().filter(|f| f.reliable() && (f.owed.is_none() || f.past_owed == 0)) {
         let Some(at) = open_attempts(f) else { continue };
         let gaps = intervals(at);
         let Some(longest) = gaps.iter().copied().max() else { continue };
