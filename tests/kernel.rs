@@ -11,10 +11,11 @@ use dissector::flow::{Analyzer, Place};
 use dissector::frame::{Encapsulation, Frame, LayerKind, LinkType, icrc};
 use dissector::wire::{Kind, ROCE_UDP_PORT, Role, outer};
 use roce_ebpf::abi::Direction;
-use roce_ebpf::abi::key::NO_QP;
+use roce_ebpf::abi::key::{NO_QP, family};
 use roce_tests::bench::{Bench, SHORTEST};
 use roce_tests::{all_captures, is_root};
 use roce_user::load::Options;
+use roce_user::maps;
 
 const XDP_PASS: u32 = 2;
 const TC_ACT_UNSPEC: i32 = -1;
@@ -92,16 +93,16 @@ fn counted(bench: &Bench) -> Result<(FlowKey, u8), bool> {
     assert_eq!((n, t.roce_packets(), t.other_packets, t.overflow_packets), (1, 1, 0, 0));
     let qp = |q: u32| (q != NO_QP).then_some(q);
     let mut keys: Vec<FlowKey> = bench
-        .v4()
-        .into_iter()
-        .map(|(k, _)| (IpAddr::from(k.src), IpAddr::from(k.dst), k.dest_qp, qp(k.src_qp), false))
+        .flows()
+        .iter()
+        .filter_map(maps::key)
+        .map(|k| match k {
+            maps::Key::V4(k) => (IpAddr::from(k.src), IpAddr::from(k.dst), k.dest_qp, qp(k.src_qp), false),
+            maps::Key::V6(k) => {
+                (IpAddr::from(k.src), IpAddr::from(k.dst), k.dest_qp, qp(k.src_qp), k.family == family::GID)
+            }
+        })
         .collect();
-    keys.extend(
-        bench
-            .v6()
-            .into_iter()
-            .map(|(k, _)| (IpAddr::from(k.src), IpAddr::from(k.dst), k.dest_qp, qp(k.src_qp), k.v1 != 0)),
-    );
     assert_eq!(keys.len(), 1, "one packet, one flow");
     Ok((keys.remove(0), opcode))
 }

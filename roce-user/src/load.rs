@@ -24,7 +24,7 @@ pub static DESIGNS: &[u8] = &[];
 pub struct Options {
     /// UDP destination port of RoCEv2.
     pub port: u16,
-    /// Flows (times the CPUs that see each) that fit, for IPv4 and for IPv6 each.
+    /// Flows (times the CPUs that see each) that fit.
     pub max_flows: u32,
     /// Kinds of events to report, bits of [`event::kind`].
     pub events: u32,
@@ -82,7 +82,8 @@ fn load_object(object: &[u8], options: &Options) -> Result<Ebpf, Error> {
         return Err(Error::NoPrivilege { what: "load a program into the kernel", missing });
     }
     // every object of this layout has this symbol, and no other has
-    let abi = 1u32;
+    let abi = 2u32;
+    let max_flows = options.max_flows.max(1);
     let log_level = aya_log_level();
     let mut loader = EbpfLoader::new();
     loader
@@ -92,8 +93,11 @@ fn load_object(object: &[u8], options: &Options) -> Result<Ebpf, Error> {
         .override_global(global::SAMPLE_EVERY, &options.sample_every, true)
         .override_global(global::SNAPLEN, &options.snaplen, true)
         .override_global("AYA_LOG_LEVEL", &log_level, false)
-        .map_max_entries(global::FLOWS_V4, options.max_flows.max(1))
-        .map_max_entries(global::FLOWS_V6, options.max_flows.max(1))
+        .override_global(global::MAX_FLOWS, &max_flows, true)
+        .map_max_entries(global::FLOWS, max_flows)
+        .map_max_entries(global::SLOTS_V4, max_flows)
+        .map_max_entries(global::SLOTS_V6, max_flows)
+        .map_max_entries(global::FREE, max_flows)
         .map_max_entries(global::EVENT_RING, options.ring_bytes.max(4096));
     if options.faults {
         loader

@@ -1,158 +1,194 @@
-//! Reading the maps: thousands of flows in a few system calls.
+//! Reading the maps: the table of flows lies in our memory, so that thousands of flows cost no system call.
 
 use std::io;
 use std::mem::size_of;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::ptr::NonNull;
 
-use aya::maps::{Map, MapData, PerCpuArray};
-use aya::{Ebpf, Pod};
-use roce_ebpf::abi::{self, Flow, global};
+use aya::Ebpf;
+use aya::maps::{Array, Map, MapData, PerCpuArray};
+use roce_ebpf::abi::key::family;
+use roce_ebpf::abi::{self, Flow, KeyV4, KeyV6, global};
 
 use crate::error::Error;
 
-/// Entries asked for at once.
-const CHUNK: usize = 2048;
-
-// commands of bpf(2) that aya does not wrap
-const BPF_MAP_LOOKUP_AND_DELETE_ELEM: libc::c_long = 21;
-const BPF_MAP_LOOKUP_BATCH: libc::c_long = 24;
-
-/// A flow map of a loaded object.
-pub struct FlowMap<'a> {
-    fd: BorrowedFd<'a>,
-    /// Entries that fit.
-    pub room: u32,
-}
-
-/// The flow map of that name, for one of the key types of [`abi`].
-pub fn flow_map<'a, K: Pod>(ebpf: &'a Ebpf, name: &str) -> Result<FlowMap<'a>, Error> {
-    let bad = |why: String| Error::Map { name: name.to_owned(), why };
-    let Some(Map::HashMap(data)) = ebpf.map(name) else { return Err(bad("it is not there".into())) };
-    let info = data.info().map_err(|e| bad(e.to_string()))?;
-    let (key, value) = (info.key_size() as usize, info.value_size() as usize);
-    if (key, value) != (size_of::<K>(), size_of::<Flow>()) {
-        return Err(bad(format!("its keys have {key} bytes and its values {value}")));
-    }
-    Ok(FlowMap { fd: data_fd(data), room: info.max_entries() })
-}
-
-fn data_fd(data: &MapData) -> BorrowedFd<'_> {
-    data.fd().as_fd()
-}
-
-/// `union bpf_attr` of the batch commands.
-#[repr(C)]
-struct Batch {
-    in_batch: u64,
-    out_batch: u64,
-    keys: u64,
-    values: u64,
-    count: u32,
-    map_fd: u32,
-    elem_flags: u64,
-    flags: u64,
-}
+// commands of bpf(2) that aya offers only on a loaded object that is ours alone
+const BPF_MAP_UPDATE_ELEM: libc::c_long = 2;
+const BPF_MAP_DELETE_ELEM: libc::c_long = 3;
 
 /// `union bpf_attr` of the commands on one element.
 #[repr(C)]
 struct Element {
-    map_fd: u32,
+    map: u32,
     pad: u32,
     key: u64,
     value: u64,
     flags: u64,
 }
 
-impl FlowMap<'_> {
-    /// Calls `each` for every entry. An entry that the kernel adds meanwhile may or may not be among them.
-    pub fn for_each<K: Pod>(&self, mut each: impl FnMut(&K, &Flow)) -> io::Result<()> {
-        let mut chunk = CHUNK;
-        let mut keys: Vec<K> = Vec::with_capacity(chunk);
-        let mut values: Vec<Flow> = Vec::with_capacity(chunk);
-        // where the kernel goes on: a bucket's number
-        let mut token = [0u32; 2];
-        let mut first = true;
-        loop {
-            let mut next = [0u32; 2];
-            let mut attr = Batch {
-                in_batch: if first { 0 } else { token.as_ptr() as u64 },
-                out_batch: next.as_mut_ptr() as u64,
-                keys: keys.as_mut_ptr() as u64,
-                values: values.as_mut_ptr() as u64,
-                // bounded by the chunk
-                count: u32::try_from(chunk).unwrap_or(u32::MAX),
-                map_fd: self.fd.as_raw_fd().cast_unsigned(),
-                elem_flags: 0,
-                flags: 0,
-            };
-            // SAFETY: all pointers are to memory of this function; `count` is the capacity of both vectors.
-            let done = unsafe { bpf(BPF_MAP_LOOKUP_BATCH, &raw mut attr) };
-            let last = match done {
-                Ok(()) => false,
-                Err(e) if e.raw_os_error() == Some(libc::ENOENT) => true,
-                // one bucket holds more than the chunk
-                Err(e) if e.raw_os_error() == Some(libc::ENOSPC) && chunk < 1 << 20 => {
-                    chunk *= 4;
-                    keys.reserve(chunk);
-                    values.reserve(chunk);
-                    continue;
-                }
-                Err(e) if e.raw_os_error() == Some(libc::EINTR) => continue,
-                Err(e) => return Err(e),
-            };
-            let count = (attr.count as usize).min(chunk);
-            // SAFETY: the kernel wrote `count` whole entries; both types are plain data.
-            unsafe {
-                keys.set_len(count);
-                values.set_len(count);
-            }
-            for (k, v) in keys.iter().zip(&values) {
-                each(k, v);
-            }
-            keys.clear();
-            values.clear();
-            if last {
-                return Ok(());
-            }
-            token = next;
-            first = false;
-        }
-    }
+/// The flows of a loaded object, as the kernel program writes them.
+pub struct Table<'a> {
+    ebpf: &'a Ebpf,
+    first: NonNull<Flow>,
+    bytes: usize,
+    /// Slots that there are.
+    pub room: usize,
+}
 
-    /// Removes an entry and gives its last value; `None` if it is gone.
-    pub fn take<K: Pod>(&self, key: &K) -> io::Result<Option<Flow>> {
-        let mut value = std::mem::MaybeUninit::<Flow>::uninit();
-        let mut attr = Element {
-            map_fd: self.fd.as_raw_fd().cast_unsigned(),
-            pad: 0,
-            key: std::ptr::from_ref(key) as u64,
-            value: value.as_mut_ptr() as u64,
-            flags: 0,
-        };
-        // SAFETY: the key is readable, the value writable, both as long as the map says (checked at `flow_map`).
-        match unsafe { bpf(BPF_MAP_LOOKUP_AND_DELETE_ELEM, &raw mut attr) } {
-            // SAFETY: the kernel wrote all of it.
-            Ok(()) => Ok(Some(unsafe { value.assume_init() })),
-            Err(e) if e.raw_os_error() == Some(libc::ENOENT) => Ok(None),
-            Err(e) => Err(e),
-        }
+fn bad(name: &str, why: impl Into<String>) -> Error {
+    Error::Map { name: name.to_owned(), why: why.into() }
+}
+
+fn fd_of<'a>(ebpf: &'a Ebpf, name: &str) -> Result<BorrowedFd<'a>, Error> {
+    match ebpf.map(name) {
+        Some(Map::HashMap(d) | Map::Array(d) | Map::Queue(d)) => Ok(data_fd(d)),
+        _ => Err(bad(name, "it is not there")),
     }
 }
 
-/// # Safety
-/// `attr` must be what the command takes, with valid pointers.
-unsafe fn bpf<A>(command: libc::c_long, attr: *mut A) -> io::Result<()> {
-    // SAFETY: the caller vouches for the attributes; the kernel reads no more than their size.
-    let r = unsafe { libc::syscall(libc::SYS_bpf, command, attr, size_of::<A>()) };
-    if r < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+fn data_fd(data: &MapData) -> BorrowedFd<'_> {
+    data.fd().as_fd()
+}
+
+impl<'a> Table<'a> {
+    /// Maps the table of an object.
+    pub fn of(ebpf: &'a Ebpf) -> Result<Self, Error> {
+        let name = global::FLOWS;
+        let Some(Map::Array(data)) = ebpf.map(name) else { return Err(bad(name, "it is not there")) };
+        let info = data.info().map_err(|e| bad(name, e.to_string()))?;
+        if info.value_size() as usize != size_of::<Flow>() {
+            return Err(bad(name, format!("its flows have {} bytes", info.value_size())));
+        }
+        let room = info.max_entries() as usize;
+        let bytes = (room * size_of::<Flow>()).next_multiple_of(page());
+        // SAFETY: a new mapping, shared with the kernel, of a size that the map has.
+        let at = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                bytes,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED,
+                data_fd(data).as_raw_fd(),
+                0,
+            )
+        };
+        if at == libc::MAP_FAILED {
+            return Err(Error::system("cannot map the table of flows", io::Error::last_os_error()));
+        }
+        let first = NonNull::new(at.cast()).ok_or_else(|| bad(name, "it was mapped to nowhere"))?;
+        Ok(Self { ebpf, first, bytes, room })
+    }
+
+    /// Slots that were ever given out.
+    pub fn used(&self) -> Result<usize, Error> {
+        let map = self.ebpf.map(global::USED).ok_or_else(|| bad(global::USED, "it is not there"))?;
+        let map: Array<_, u64> = Array::try_from(map).map_err(|e| bad(global::USED, e.to_string()))?;
+        let used = map.get(&0, 0).map_err(|e| bad(global::USED, e.to_string()))?;
+        // CPUs that found the table full may have counted on
+        Ok(usize::try_from(used).unwrap_or(usize::MAX).min(self.room))
+    }
+
+    fn at(&self, slot: usize) -> Option<*mut Flow> {
+        // SAFETY: inside the mapping.
+        (slot < self.room).then(|| unsafe { self.first.as_ptr().add(slot) })
+    }
+
+    /// What a slot holds now. Each number is whole; the kernel may be between two of them.
+    pub fn get(&self, slot: usize) -> Option<Flow> {
+        // SAFETY: inside the mapping; the kernel writes aligned words, and any bits make a flow.
+        self.at(slot).map(|f| unsafe { f.read_volatile() })
+    }
+
+    /// Takes a flow out of the kernel's sight: its next packet begins a new one. What the slot holds stays, to be
+    /// read once more when no CPU can be at it any longer, before [`Table::give_back`].
+    pub fn retire(&self, slot: usize, flow: &Flow) -> Result<(), Error> {
+        let removed = match key(flow) {
+            Some(Key::V4(k)) => self.element(BPF_MAP_DELETE_ELEM, global::SLOTS_V4, (&raw const k).cast(), 0),
+            Some(Key::V6(k)) => self.element(BPF_MAP_DELETE_ELEM, global::SLOTS_V6, (&raw const k).cast(), 0),
+            None => return Ok(()),
+        };
+        match removed {
+            Err(e) if e.raw_os_error() != Some(libc::ENOENT) => {
+                return Err(Error::system("cannot take a flow out of the map", e));
+            }
+            _ => {}
+        }
+        if let Some(f) = self.at(slot) {
+            // SAFETY: inside the mapping. The hash no longer leads here, and without a family the caches do not either
+            unsafe { (&raw mut (*f).key).cast::<u64>().add(1).write_volatile(0) };
+        }
+        Ok(())
+    }
+
+    /// Clears a retired slot and lets the kernel use it again.
+    pub fn give_back(&self, slot: usize) -> Result<(), Error> {
+        let Some(f) = self.at(slot) else { return Ok(()) };
+        // SAFETY: inside the mapping; nobody has the slot.
+        unsafe { f.write_bytes(0, 1) };
+        let number = u32::try_from(slot).unwrap_or(u32::MAX);
+        self.element(BPF_MAP_UPDATE_ELEM, global::FREE, std::ptr::null(), (&raw const number) as u64)
+            .map_err(|e| Error::system("cannot give a slot back", e))
+    }
+
+    fn element(&self, command: libc::c_long, map: &str, key: *const u8, value: u64) -> io::Result<()> {
+        let fd = fd_of(self.ebpf, map).map_err(io::Error::other)?;
+        let mut attr = Element { map: fd.as_raw_fd().cast_unsigned(), pad: 0, key: key as u64, value, flags: 0 };
+        // SAFETY: key and value are as long as the map's types, which are those of the ABI that the object was
+        // checked for when it was loaded.
+        let r = unsafe { libc::syscall(libc::SYS_bpf, command, &raw mut attr, size_of::<Element>()) };
+        if r < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+}
+
+impl Drop for Table<'_> {
+    fn drop(&mut self) {
+        // SAFETY: our mapping, and nobody has a reference into it.
+        unsafe { libc::munmap(self.first.as_ptr().cast(), self.bytes) };
+    }
+}
+
+fn page() -> usize {
+    // SAFETY: no pointers.
+    usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)
+}
+
+/// Key of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Key {
+    /// IPv4.
+    V4(KeyV4),
+    /// IPv6 or GID.
+    V6(KeyV6),
+}
+
+/// The key of a flow; `None` if the slot is empty.
+pub fn key(flow: &Flow) -> Option<Key> {
+    // SAFETY: both are plain data, and the words were written as one of them.
+    let v6 = unsafe { std::mem::transmute::<[u64; 6], KeyV6>(flow.key) };
+    match v6.family {
+        0 => None,
+        family::V4 => {
+            let [s0, s1, s2, s3, d0, d1, d2, d3, ..] = v6.src;
+            Some(Key::V4(KeyV4 {
+                dest_qp: v6.dest_qp,
+                src_qp: v6.src_qp,
+                cpu: v6.cpu,
+                direction: v6.direction,
+                family: v6.family,
+                src: [s0, s1, s2, s3],
+                dst: [d0, d1, d2, d3],
+            }))
+        }
+        _ => Some(Key::V6(v6)),
+    }
 }
 
 /// Totals of one direction, all CPUs.
 pub fn totals(ebpf: &Ebpf, direction: abi::Direction) -> Result<abi::Totals, Error> {
-    let bad = |why: String| Error::Map { name: global::TOTALS.to_owned(), why };
-    let map = ebpf.map(global::TOTALS).ok_or_else(|| bad("it is not there".into()))?;
-    let map: PerCpuArray<_, abi::Totals> = PerCpuArray::try_from(map).map_err(|e| bad(e.to_string()))?;
-    let all = map.get(&(direction as u32), 0).map_err(|e| bad(e.to_string()))?;
+    let name = global::TOTALS;
+    let map = ebpf.map(name).ok_or_else(|| bad(name, "it is not there"))?;
+    let map: PerCpuArray<_, abi::Totals> = PerCpuArray::try_from(map).map_err(|e| bad(name, e.to_string()))?;
+    let all = map.get(&(direction as u32), 0).map_err(|e| bad(name, e.to_string()))?;
     let mut sum = abi::Totals::ZERO;
     for cpu in all.iter() {
         sum.add(cpu);

@@ -11,14 +11,14 @@ use dissector::wire::{Class, Transport, outer};
 use roce_ebpf::abi::counters::{
     ANSWERED, NAK_RESERVED, NAK_RNR, NAK_UNKNOWN, NO_VLAN, OP_CNP, OP_OTHER, REQUESTS, RESPONSES,
 };
-use roce_ebpf::abi::key::NO_QP;
-use roce_ebpf::abi::{self, Direction, Flow, KeyV4, KeyV6, global};
+use roce_ebpf::abi::key::{NO_QP, family};
+use roce_ebpf::abi::{self, Direction, Flow};
 use roce_ebpf::sequence::Track;
 
 use crate::attach::{Attach, Tap};
 use crate::error::Error;
 use crate::load::Options;
-use crate::maps::{self, FlowMap};
+use crate::maps::{self, Key, Table};
 use crate::ring::{Event, Events};
 
 /// A flow that was silent for so long may leave the kernel's map when that gets full, nanoseconds.
@@ -113,40 +113,37 @@ struct Sum {
     ended: bool,
 }
 
-/// A key type of the flow maps.
-trait Key: aya::Pod {
-    const MAP: &'static str;
-    fn id(&self, tap: u16) -> FlowId;
-}
-
-impl Key for KeyV4 {
-    const MAP: &'static str = global::FLOWS_V4;
-    fn id(&self, tap: u16) -> FlowId {
-        FlowId {
-            tap,
-            direction: self.direction,
-            v1: false,
-            src: IpAddr::V4(Ipv4Addr::from(self.src)),
-            dst: IpAddr::V4(Ipv4Addr::from(self.dst)),
-            dest_qp: self.dest_qp,
-            src_qp: self.src_qp,
-        }
+impl FlowId {
+    /// Of a flow in a tap's table; `None` if the slot is empty.
+    fn of(flow: &Flow, tap: u16) -> Option<Self> {
+        Some(match maps::key(flow)? {
+            Key::V4(k) => Self {
+                tap,
+                direction: k.direction,
+                v1: false,
+                src: IpAddr::V4(Ipv4Addr::from(k.src)),
+                dst: IpAddr::V4(Ipv4Addr::from(k.dst)),
+                dest_qp: k.dest_qp,
+                src_qp: k.src_qp,
+            },
+            Key::V6(k) => Self {
+                tap,
+                direction: k.direction,
+                v1: k.family == family::GID,
+                src: IpAddr::V6(Ipv6Addr::from(k.src)),
+                dst: IpAddr::V6(Ipv6Addr::from(k.dst)),
+                dest_qp: k.dest_qp,
+                src_qp: k.src_qp,
+            },
+        })
     }
 }
 
-impl Key for KeyV6 {
-    const MAP: &'static str = global::FLOWS_V6;
-    fn id(&self, tap: u16) -> FlowId {
-        FlowId {
-            tap,
-            direction: self.direction,
-            v1: self.v1 != 0,
-            src: IpAddr::V6(Ipv6Addr::from(self.src)),
-            dst: IpAddr::V6(Ipv6Addr::from(self.dst)),
-            dest_qp: self.dest_qp,
-            src_qp: self.src_qp,
-        }
-    }
+/// A flow that was taken out of the kernel's sight, whose slot some CPU may still be at.
+struct Retired {
+    tap: u16,
+    slot: usize,
+    id: FlowId,
 }
 
 /// Interfaces that are being counted.
@@ -210,6 +207,7 @@ pub struct Counts {
     /// Flows and their other directions, once known.
     pairs: HashMap<FlowId, FlowId>,
     ended: HashMap<FlowId, Sum>,
+    retired: Vec<Retired>,
     /// Packets and bytes of flows that are not even remembered.
     forgotten: (u64, u64),
 }
@@ -219,52 +217,54 @@ impl Counts {
     pub fn take(&mut self, objects: &[&aya::Ebpf]) -> Result<Snapshot, Error> {
         let clock = Clock::now();
         let before = totals(objects)?;
+        self.settle(objects)?;
         let mut sums = self.ended.clone();
         for (tap, ebpf) in objects.iter().enumerate() {
             // more interfaces than 65,535 cannot be asked for
             let tap = u16::try_from(tap).unwrap_or(u16::MAX);
-            self.read::<KeyV4>(ebpf, tap, &mut sums)?;
-            self.read::<KeyV6>(ebpf, tap, &mut sums)?;
+            self.read(ebpf, tap, &mut sums)?;
         }
         let after = totals(objects)?;
         Ok(self.rows(clock, sums, &before, &after))
     }
 
-    fn read<K: Key>(&mut self, ebpf: &aya::Ebpf, tap: u16, sums: &mut HashMap<FlowId, Sum>) -> Result<(), Error> {
-        let map = maps::flow_map::<K>(ebpf, K::MAP)?;
-        let mut entries = 0u32;
-        let mut silent = Vec::new();
+    fn read(&mut self, ebpf: &aya::Ebpf, tap: u16, sums: &mut HashMap<FlowId, Sum>) -> Result<(), Error> {
+        let table = Table::of(ebpf)?;
         let now = monotonic();
-        map.for_each::<K>(|key, flow| {
-            entries += 1;
+        let mut there = 0;
+        let mut silent = Vec::new();
+        for slot in 0..table.used()? {
+            let Some(flow) = table.get(slot) else { continue };
+            let Some(id) = FlowId::of(&flow, tap) else { continue };
+            there += 1;
             if now.saturating_sub(flow.last) > IDLE {
-                silent.push(*key);
+                silent.push((slot, id));
             }
-            add(sums, key.id(tap), flow, false);
-        })
-        .map_err(|e| Error::system("cannot read the flow map", e))?;
-        if entries > map.room / 4 * 3 {
-            self.end(&map, tap, &silent, sums)?;
+            add(sums, id, &flow, false);
+        }
+        if there > table.room / 4 * 3 {
+            for (slot, id) in silent {
+                let Some(flow) = table.get(slot) else { continue };
+                table.retire(slot, &flow)?;
+                self.retired.push(Retired { tap, slot, id });
+            }
         }
         Ok(())
     }
 
-    /// Takes silent flows out of a map that gets full. Their counts stay.
-    fn end<K: Key>(
-        &mut self,
-        map: &FlowMap<'_>,
-        tap: u16,
-        silent: &[K],
-        sums: &mut HashMap<FlowId, Sum>,
-    ) -> Result<(), Error> {
-        for key in silent {
-            let taken = map.take(key).map_err(|e| Error::system("cannot take a flow out of the map", e))?;
-            let Some(flow) = taken else { continue };
-            let id = key.id(tap);
-            add(&mut self.ended, id, &flow, true);
-            if let Some(s) = sums.get_mut(&id) {
-                s.ended = true;
+    /// Reads flows that were retired at the last report once more, now that no CPU is at them, and gives their slots
+    /// back. Their counts stay.
+    fn settle(&mut self, objects: &[&aya::Ebpf]) -> Result<(), Error> {
+        if self.retired.is_empty() {
+            return Ok(());
+        }
+        let tables = objects.iter().map(|e| Table::of(e)).collect::<Result<Vec<_>, _>>()?;
+        for r in std::mem::take(&mut self.retired) {
+            let Some(table) = tables.get(usize::from(r.tap)) else { continue };
+            if let Some(flow) = table.get(r.slot) {
+                add(&mut self.ended, r.id, &flow, true);
             }
+            table.give_back(r.slot)?;
         }
         if self.ended.len() > REMEMBERED {
             let mut ages: Vec<_> = self.ended.iter().map(|(id, s)| (s.flow.last, *id)).collect();
@@ -273,7 +273,6 @@ impl Counts {
                 if let Some(s) = self.ended.remove(id) {
                     self.forgotten.0 += packets(&s.flow);
                     self.forgotten.1 += s.flow.bytes;
-                    // this report still has it; the next one counts it as overflow
                     self.ids.remove(id);
                     if let Some(other) = self.pairs.remove(id) {
                         self.pairs.remove(&other);

@@ -1,11 +1,10 @@
 //! The kernel programs by themselves: loaded, attached to nothing, fed with frames by `BPF_PROG_TEST_RUN`.
 
 use aya::Ebpf;
-use aya::maps::HashMap;
 use aya::programs::{TestRun, TestRunOptions};
-use roce_ebpf::abi::{self, Direction, Flow, KeyV4, KeyV6, global};
+use roce_ebpf::abi::{self, Direction, Flow, global};
 use roce_user::load::{self, Options};
-use roce_user::maps;
+use roce_user::maps::{self, Table};
 use roce_user::snapshot::{Counts, Snapshot};
 
 /// A loaded object. Make one a test: loading takes the verifier a moment.
@@ -67,35 +66,23 @@ impl Bench {
         Counts::default().take(&[&self.ebpf]).expect("the maps can be read")
     }
 
-    /// All flows of the IPv4 map.
-    pub fn v4(&self) -> Vec<(KeyV4, Flow)> {
-        let mut out = Vec::new();
-        let map = maps::flow_map::<KeyV4>(&self.ebpf, global::FLOWS_V4).expect("it is there");
-        map.for_each(|k, f| out.push((*k, *f))).expect("readable");
-        out
-    }
-
-    /// All flows of the IPv6 map.
-    pub fn v6(&self) -> Vec<(KeyV6, Flow)> {
-        let mut out = Vec::new();
-        let map = maps::flow_map::<KeyV6>(&self.ebpf, global::FLOWS_V6).expect("it is there");
-        map.for_each(|k, f| out.push((*k, *f))).expect("readable");
-        out
+    /// All flows.
+    pub fn flows(&self) -> Vec<Flow> {
+        let table = Table::of(&self.ebpf).expect("it is there");
+        let used = table.used().expect("readable");
+        (0..used).filter_map(|n| table.get(n)).filter(|f| f.family() != 0).collect()
     }
 
     /// Forgets all flows, and the totals so far.
     pub fn clear(&mut self) {
         self.base = maps::totals(&self.ebpf, Direction::In).expect("the totals can be read");
-        let (v4, v6) = (self.v4(), self.v6());
-        let mut map: HashMap<_, KeyV4, Flow> =
-            self.ebpf.map_mut(global::FLOWS_V4).expect("it is there").try_into().expect("a hash map");
-        for (k, _) in v4 {
-            map.remove(&k).expect("it was just there");
-        }
-        let mut map: HashMap<_, KeyV6, Flow> =
-            self.ebpf.map_mut(global::FLOWS_V6).expect("it is there").try_into().expect("a hash map");
-        for (k, _) in v6 {
-            map.remove(&k).expect("it was just there");
+        let table = Table::of(&self.ebpf).expect("it is there");
+        for slot in 0..table.used().expect("readable") {
+            let flow = table.get(slot).expect("inside");
+            if flow.family() != 0 {
+                table.retire(slot, &flow).expect("it can be removed");
+                table.give_back(slot).expect("it can be given back");
+            }
         }
     }
 }

@@ -48,6 +48,8 @@ pub const RESPONSES: usize = 1;
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Flow {
+    /// Which flow, the words of a [`super::KeyV4`] (and zeros) or of a [`super::KeyV6`].
+    pub key: [u64; 6],
     /// Bytes on the wire, link header included.
     pub bytes: u64,
     /// Latest packet, coarse monotonic clock, nanoseconds.
@@ -84,7 +86,17 @@ pub struct Flow {
     /// Messages completed: request and READ response packets that end one, repeats not counted.
     pub messages: u64,
 }
-layout!(Flow, 904, 8);
+layout!(Flow, 952, 8);
+
+impl Flow {
+    /// [`super::KeyV4::family`]; 0 if the slot holds no flow.
+    pub const fn family(&self) -> u16 {
+        let [_, place, ..] = self.key;
+        let [.., a, b] = place.to_ne_bytes();
+        // the last field of the second word
+        u16::from_ne_bytes([a, b])
+    }
+}
 
 /// Everything that one CPU saw in one direction.
 #[repr(C)]

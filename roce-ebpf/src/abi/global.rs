@@ -1,7 +1,7 @@
 //! Constants that the loader sets before the verifier sees the program: what is off costs nothing.
 
 /// Symbol whose presence says that the object has this layout; the loader asks for it by name.
-pub const ABI: &str = "ROCE_ABI_1";
+pub const ABI: &str = "ROCE_ABI_2";
 /// `u16`: UDP destination port of RoCEv2.
 pub const PORT: &str = "ROCE_PORT";
 /// `u32`: kinds of events to report, bits of [`super::event::kind`].
@@ -12,10 +12,19 @@ pub const SAMPLE_EVERY: &str = "ROCE_SAMPLE_EVERY";
 /// takes the long record.
 pub const SNAPLEN: &str = "ROCE_SNAPLEN";
 
-/// Map of [`super::KeyV4`] to [`super::Flow`].
-pub const FLOWS_V4: &str = "FLOWS_V4";
-/// Map of [`super::KeyV6`] to [`super::Flow`].
-pub const FLOWS_V6: &str = "FLOWS_V6";
+/// `u32`: slots of [`FLOWS`].
+pub const MAX_FLOWS: &str = "ROCE_MAX_FLOWS";
+
+/// Array of [`super::Flow`], mapped into user space's memory.
+pub const FLOWS: &str = "FLOWS";
+/// Map of [`super::KeyV4`] to the slot of its flow, a `u32`.
+pub const SLOTS_V4: &str = "SLOTS_V4";
+/// Map of [`super::KeyV6`] to the slot of its flow.
+pub const SLOTS_V6: &str = "SLOTS_V6";
+/// Array of one `u64`: slots that were given out for the first time, from 0 on.
+pub const USED: &str = "USED";
+/// Queue of `u32`: slots whose flows ended; user space clears them first and then puts them here.
+pub const FREE: &str = "FREE";
 /// Per-CPU array of [`super::Totals`], index [`super::Direction`].
 pub const TOTALS: &str = "TOTALS";
 /// Ring buffer of [`super::ShortEvent`] and [`super::LongEvent`].

@@ -1,22 +1,31 @@
-//! Flow keys. The kernel program writes them, user space reads and deletes by them.
+//! Flow keys. The kernel program writes them; user space removes those of flows that ended.
 //!
-//! The CPU is part of the key: each CPU counts in entries of its own, without locks and without losing a
+//! The CPU is part of the key: each CPU counts in flows of its own, without locks and without losing a
 //! packet, and memory is taken only for the CPUs that really see a flow (a per-CPU map takes it for all
-//! possible ones). User space adds the entries of one flow up.
+//! possible ones). User space adds up what belongs together.
+//!
+//! Both keys begin alike, so that the table of flows holds one kind of key: an IPv4 key is an IPv6 key whose last
+//! 24 bytes are zero.
 
 use super::layout;
 
 /// `src_qp` of a flow whose packets do not carry one (all but UD and RD).
 pub const NO_QP: u32 = u32::MAX;
 
+/// [`KeyV4::family`] and [`KeyV6::family`]: what the addresses are. 0 is a slot without a flow.
+pub mod family {
+    /// RoCEv2 over IPv4.
+    pub const V4: u16 = 4;
+    /// RoCEv2 over IPv6.
+    pub const V6: u16 = 6;
+    /// RoCEv1, GIDs.
+    pub const GID: u16 = 1;
+}
+
 /// A directed flow over IPv4, on one CPU.
 #[repr(C, align(8))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct KeyV4 {
-    /// Source address, as on the wire.
-    pub src: [u8; 4],
-    /// Destination address, as on the wire.
-    pub dst: [u8; 4],
     /// Destination QP.
     pub dest_qp: u32,
     /// Source QP of a datagram, else [`NO_QP`].
@@ -25,8 +34,12 @@ pub struct KeyV4 {
     pub cpu: u32,
     /// [`super::Direction`].
     pub direction: u16,
-    /// 1 for RoCEv1, whose addresses are GIDs.
-    pub v1: u16,
+    /// [`family::V4`].
+    pub family: u16,
+    /// Source address, as on the wire.
+    pub src: [u8; 4],
+    /// Destination address, as on the wire.
+    pub dst: [u8; 4],
 }
 layout!(KeyV4, 24, 8);
 
@@ -34,10 +47,6 @@ layout!(KeyV4, 24, 8);
 #[repr(C, align(8))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct KeyV6 {
-    /// Source address or GID, as on the wire.
-    pub src: [u8; 16],
-    /// Destination address or GID, as on the wire.
-    pub dst: [u8; 16],
     /// Destination QP.
     pub dest_qp: u32,
     /// Source QP of a datagram, else [`NO_QP`].
@@ -46,7 +55,29 @@ pub struct KeyV6 {
     pub cpu: u32,
     /// [`super::Direction`].
     pub direction: u16,
-    /// 1 for RoCEv1, whose addresses are GIDs.
-    pub v1: u16,
+    /// [`family::V6`] or [`family::GID`].
+    pub family: u16,
+    /// Source address or GID, as on the wire.
+    pub src: [u8; 16],
+    /// Destination address or GID, as on the wire.
+    pub dst: [u8; 16],
 }
 layout!(KeyV6, 48, 8);
+
+impl KeyV4 {
+    /// As words.
+    #[inline(always)]
+    pub const fn words(&self) -> [u64; 3] {
+        // SAFETY: 24 bytes without padding, aligned to 8.
+        unsafe { core::mem::transmute_copy::<Self, [u64; 3]>(self) }
+    }
+}
+
+impl KeyV6 {
+    /// As words.
+    #[inline(always)]
+    pub const fn words(&self) -> [u64; 6] {
+        // SAFETY: 48 bytes without padding, aligned to 8.
+        unsafe { core::mem::transmute_copy::<Self, [u64; 6]>(self) }
+    }
+}

@@ -7,11 +7,15 @@ use aya_ebpf::maps::{Array, HashMap, PerCpuArray, PerCpuHashMap};
 use aya_ebpf::programs::XdpContext;
 use roce_ebpf::abi::{Direction, Flow};
 
-use super::kernel::count::{self, FRESH};
+use super::kernel::count;
 use super::kernel::ctx::Ctx;
 use super::kernel::outer::{Net, Outer};
 use super::kernel::roce::{self, Parsed};
 use super::kernel::{packet, reach};
+
+/// A flow of which nothing is known; too large for the stack. Nobody writes it.
+#[map]
+static FRESH: Array<Flow> = Array::with_max_entries(1, 0);
 
 /// Offset of the driver's state in the frame: round and flow count, in payload that no header reaches.
 const STATE: usize = 256;
@@ -54,7 +58,7 @@ pub fn nothing(_ctx: XdpContext) -> u32 {
     XDP_PASS
 }
 
-/// The product's: separate IPv4 and IPv6 hashes, short keys with the CPU in them, coarse clock.
+/// The product's: a per-CPU cache of slot numbers, short keys with the CPU in them, an array that is mapped.
 #[xdp(frags)]
 pub fn ours(ctx: XdpContext) -> u32 {
     if drive(&ctx) {
@@ -198,7 +202,7 @@ pub struct Cached {
 const PLACES: u32 = 256;
 
 #[map]
-static CACHE: PerCpuArray<Cached> = PerCpuArray::with_max_entries(PLACES, 0);
+static COPIES: PerCpuArray<Cached> = PerCpuArray::with_max_entries(PLACES, 0);
 #[map]
 static BEHIND: PerCpuHashMap<ShortKey, Flow> = PerCpuHashMap::with_max_entries(1, 0);
 
@@ -208,7 +212,7 @@ pub fn cache(ctx: XdpContext) -> u32 {
     let Some(mut p) = parsed(&ctx) else { return XDP_PASS };
     let Some(key) = short_key(&ctx, &p) else { return XDP_PASS };
     let mixed = p.dest_qp.wrapping_mul(0x9e37_79b1) ^ u32::from_le_bytes(key.src).wrapping_mul(0x85eb_ca6b);
-    let Some(place) = CACHE.get_ptr_mut(mixed >> 24 & (PLACES - 1)) else { return XDP_PASS };
+    let Some(place) = COPIES.get_ptr_mut(mixed >> 24 & (PLACES - 1)) else { return XDP_PASS };
     // SAFETY: this CPU's element.
     let place = unsafe { &mut *place };
     let same = place.key.src == key.src

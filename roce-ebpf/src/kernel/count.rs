@@ -1,26 +1,18 @@
 //! Counters: per flow and CPU, and per CPU over everything.
 
-use aya_ebpf::helpers::generated::{bpf_get_smp_processor_id, bpf_ktime_get_coarse_ns, bpf_map_update_elem};
-use aya_ebpf::macros::map;
-use aya_ebpf::maps::{Array, HashMap};
+use aya_ebpf::helpers::generated::{bpf_get_smp_processor_id, bpf_ktime_get_coarse_ns};
 use dissector::wire::opcode::{Class, Flags};
 use dissector::wire::outer::{dscp, ecn};
 use dissector::wire::{Bth, Header, Qpn, Transport, opcode};
 use roce_ebpf::abi::counters::{ANSWERED, NAK_RESERVED, NAK_RNR, NAK_UNKNOWN, OP_CNP, OP_OTHER, REQUESTS, RESPONSES};
 use roce_ebpf::abi::event::kind;
-use roce_ebpf::abi::{Flow, KeyV4, KeyV6, Totals};
+use roce_ebpf::abi::{Flow, Totals};
 use roce_ebpf::sequence::{Rule, Step};
 
 use super::ctx::Ctx;
-use super::outer::Net;
 use super::roce::Parsed;
-use super::{FLOWS_V4, FLOWS_V6, ROCE_EVENTS, ROCE_SAMPLE_EVERY, sample};
+use super::{ROCE_EVENTS, ROCE_SAMPLE_EVERY, find, sample};
 
-/// A flow of which nothing is known; too large for the stack. Nobody writes it.
-#[map]
-pub static FRESH: Array<Flow> = Array::with_max_entries(1, 0);
-
-const BPF_NOEXIST: u64 = 1;
 /// Smallest path MTU of the standard: bounds how many PSNs a READ takes while the MTU is not known.
 const MIN_MTU: u32 = 256;
 
@@ -38,14 +30,8 @@ pub fn roce<C: Ctx>(ctx: &C, totals: &mut Totals, p: &mut Parsed) {
     totals.roce_bytes += u64::from(p.wire_len);
     // SAFETY: no arguments, no effects.
     let cpu = unsafe { bpf_get_smp_processor_id() };
-    let flow = match p.kind {
-        Net::V4 => flow_v4(ctx, p, cpu),
-        Net::V6 | Net::Grh => flow_v6(ctx, p, cpu),
-    };
-    match flow {
-        // SAFETY: the CPU is part of the key, so nothing else writes this element; user space deletes
-        // only flows that have been silent for long.
-        Some(flow) => count(ctx, unsafe { &mut *flow }, p, now()),
+    match find::flow(ctx, p, cpu) {
+        Some(flow) => count(ctx, flow, p, now()),
         None => {
             totals.overflow_packets += 1;
             totals.overflow_bytes += u64::from(p.wire_len);
@@ -64,60 +50,6 @@ pub fn roce<C: Ctx>(ctx: &C, totals: &mut Totals, p: &mut Parsed) {
 pub fn now() -> u64 {
     // SAFETY: no arguments, no effects.
     unsafe { bpf_ktime_get_coarse_ns() }
-}
-
-#[inline(always)]
-fn flow_v4<C: Ctx>(ctx: &C, p: &Parsed, cpu: u32) -> Option<*mut Flow> {
-    // source and destination stand beside each other
-    let [s0, s1, s2, s3, d0, d1, d2, d3] = *ctx.at::<8>(p.net_at + 12)?;
-    let key = KeyV4 {
-        src: [s0, s1, s2, s3],
-        dst: [d0, d1, d2, d3],
-        dest_qp: p.dest_qp,
-        src_qp: p.src_qp,
-        cpu,
-        direction: p.direction as u16,
-        v1: 0,
-    };
-    find(&FLOWS_V4, &key)
-}
-
-#[inline(always)]
-fn flow_v6<C: Ctx>(ctx: &C, p: &Parsed, cpu: u32) -> Option<*mut Flow> {
-    let key = KeyV6 {
-        src: *ctx.at::<16>(p.net_at + 8)?,
-        dst: *ctx.at::<16>(p.net_at + 24)?,
-        dest_qp: p.dest_qp,
-        src_qp: p.src_qp,
-        cpu,
-        direction: p.direction as u16,
-        v1: u16::from(p.kind == Net::Grh),
-    };
-    find(&FLOWS_V6, &key)
-}
-
-#[inline(always)]
-fn find<K>(map: &HashMap<K, Flow>, key: &K) -> Option<*mut Flow> {
-    match map.get_ptr_mut(key) {
-        Some(flow) => Some(flow),
-        None => add(map, key),
-    }
-}
-
-#[inline(always)]
-fn add<K>(map: &HashMap<K, Flow>, key: &K) -> Option<*mut Flow> {
-    let fresh = FRESH.get_ptr(0)?;
-    // SAFETY: the map's own key type; the value is a whole element of the same type.
-    let _full = unsafe {
-        bpf_map_update_elem(
-            core::ptr::from_ref(map).cast_mut().cast(),
-            core::ptr::from_ref(key).cast(),
-            fresh.cast(),
-            BPF_NOEXIST,
-        )
-    };
-    // not there now: the map is full
-    map.get_ptr_mut(key)
 }
 
 /// Counts a packet in its flow.

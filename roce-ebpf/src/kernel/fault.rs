@@ -5,8 +5,6 @@
 //! the rules that may care, [`FaultMatch`] those that match, and only then is the history of the flow looked
 //! up. Rules are asked in order; the first that fires acts, and the others do not see the packet.
 
-use core::arch::asm;
-
 use aya_ebpf::EbpfContext;
 use aya_ebpf::bindings::{
     BPF_F_INGRESS, BPF_F_MARK_MANGLED_0, BPF_F_RECOMPUTE_CSUM, BPF_NOEXIST, TC_ACT_SHOT, TC_ACT_UNSPEC, xdp_action,
@@ -30,6 +28,7 @@ use roce_ebpf::abi::fault::{
 use roce_ebpf::abi::key::NO_QP;
 use roce_ebpf::checksum;
 
+use super::atomic::fetch_add;
 use super::ctx::Ctx;
 use super::outer::{Net, Outer};
 use super::roce::{self, Parsed};
@@ -207,21 +206,6 @@ fn load<const N: usize, C: Ctx>(ctx: &C, at: u32) -> Option<[u8; N]> {
     let mut out = [0; N];
     // SAFETY: `out` has N bytes.
     unsafe { ctx.load(at, out.as_mut_ptr(), N as u32) }.then_some(out)
-}
-
-/// Adds, and returns what was there before; atomic over all CPUs.
-///
-/// # Safety
-/// `p` must point into a map value.
-#[inline(always)]
-unsafe fn fetch_add(p: *mut u64, n: u64) -> u64 {
-    let mut v = n;
-    // SAFETY: the caller vouches for `p`; map values are aligned to eight bytes.
-    // core has no atomic add for this target
-    unsafe {
-        asm!("{v} = atomic_fetch_add((u64 *)({p} + 0), {v})", p = in(reg) p, v = inout(reg) v, options(nostack));
-    }
-    v
 }
 
 /// Adds one to a field of the engine's counters.

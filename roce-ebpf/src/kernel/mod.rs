@@ -1,8 +1,10 @@
 //! Programs and maps; and the funnel that they share: outer headers, BTH, key, count, report, fault.
 
+pub mod atomic;
 pub mod count;
 pub mod ctx;
 mod fault;
+mod find;
 pub mod outer;
 pub mod roce;
 mod sample;
@@ -10,7 +12,7 @@ mod sample;
 use aya_ebpf::Global;
 use aya_ebpf::bindings::{TC_ACT_UNSPEC, xdp_action};
 use aya_ebpf::macros::{classifier, map, xdp};
-use aya_ebpf::maps::{HashMap, PerCpuArray, RingBuf};
+use aya_ebpf::maps::{Array, HashMap, PerCpuArray, Queue, RingBuf};
 use aya_ebpf::programs::{TcContext, XdpContext};
 use dissector::wire::ROCE_UDP_PORT;
 use roce_ebpf::abi::{Direction, Flow, KeyV4, KeyV6, Totals};
@@ -20,9 +22,11 @@ use self::outer::Outer;
 
 /// Its name is the version of the map layout ([`roce_ebpf::abi::global::ABI`]).
 #[unsafe(no_mangle)]
-static ROCE_ABI_1: Global<u32> = Global::new(1);
+static ROCE_ABI_2: Global<u32> = Global::new(2);
 #[unsafe(no_mangle)]
 static ROCE_PORT: Global<u16> = Global::new(ROCE_UDP_PORT);
+#[unsafe(no_mangle)]
+static ROCE_MAX_FLOWS: Global<u32> = Global::new(1024);
 #[unsafe(no_mangle)]
 static ROCE_EVENTS: Global<u32> = Global::new(0);
 #[unsafe(no_mangle)]
@@ -30,11 +34,20 @@ static ROCE_SAMPLE_EVERY: Global<u32> = Global::new(0);
 #[unsafe(no_mangle)]
 static ROCE_SNAPLEN: Global<u32> = Global::new(roce_ebpf::abi::event::SHORT as u32);
 
+/// User space reads the flows without a system call.
+const BPF_F_MMAPABLE: u32 = 1 << 10;
+
 /// Sizes are what the loader sets; these are for an object that is loaded by other means.
 #[map]
-static FLOWS_V4: HashMap<KeyV4, Flow> = HashMap::with_max_entries(1024, 0);
+static FLOWS: Array<Flow> = Array::with_max_entries(1024, BPF_F_MMAPABLE);
 #[map]
-static FLOWS_V6: HashMap<KeyV6, Flow> = HashMap::with_max_entries(1024, 0);
+static SLOTS_V4: HashMap<KeyV4, u32> = HashMap::with_max_entries(1024, 0);
+#[map]
+static SLOTS_V6: HashMap<KeyV6, u32> = HashMap::with_max_entries(1024, 0);
+#[map]
+static USED: Array<u64> = Array::with_max_entries(1, 0);
+#[map]
+static FREE: Queue<u32> = Queue::with_max_entries(1024, 0);
 #[map]
 static TOTALS: PerCpuArray<Totals> = PerCpuArray::with_max_entries(Direction::COUNT, 0);
 #[map]

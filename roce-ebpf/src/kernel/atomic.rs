@@ -1,0 +1,18 @@
+//! What core lacks for this target.
+
+use core::arch::asm;
+
+/// Adds, and returns what was there before; atomic over all CPUs.
+///
+/// # Safety
+/// `p` must point into a map value.
+#[inline(always)]
+pub unsafe fn fetch_add(p: *mut u64, n: u64) -> u64 {
+    let mut v = n;
+    // SAFETY: the caller vouches for `p`; map values are aligned to eight bytes.
+    // core has no atomic add for this target
+    unsafe {
+        asm!("{v} = atomic_fetch_add((u64 *)({p} + 0), {v})", p = in(reg) p, v = inout(reg) v, options(nostack));
+    }
+    v
+}

@@ -1,0 +1,142 @@
+//! From a packet to the slot of its flow.
+//!
+//! Three steps, each rarer and dearer than the one before: a small cache of slot numbers on each CPU (right
+//! if the flow in that slot has the packet's key, so that nothing ever has to be thrown out of it); a hash from key to
+//! slot; a new slot.
+
+use aya_ebpf::macros::map;
+use aya_ebpf::maps::{HashMap, PerCpuArray};
+use roce_ebpf::abi::key::family;
+use roce_ebpf::abi::{Flow, KeyV4, KeyV6};
+
+use super::atomic::fetch_add;
+use super::ctx::Ctx;
+use super::outer::Net;
+use super::roce::Parsed;
+use super::{FLOWS, FREE, ROCE_MAX_FLOWS, SLOTS_V4, SLOTS_V6, USED};
+
+/// Places of the cache, a power of two.
+const PLACES: usize = 4096;
+const BPF_NOEXIST: u64 = 1;
+
+/// Slot numbers plus 1, by a hash of the key; 0 is none.
+#[map]
+static CACHE: PerCpuArray<[u32; PLACES]> = PerCpuArray::with_max_entries(1, 0);
+
+/// The flow of a packet; `None` if there is no room for it.
+#[inline(always)]
+pub fn flow<'a, C: Ctx>(ctx: &C, p: &Parsed, cpu: u32) -> Option<&'a mut Flow> {
+    match p.kind {
+        Net::V4 => v4(ctx, p, cpu),
+        Net::V6 => v6(ctx, p, cpu, family::V6),
+        Net::Grh => v6(ctx, p, cpu, family::GID),
+    }
+}
+
+#[inline(always)]
+fn v4<'a, C: Ctx>(ctx: &C, p: &Parsed, cpu: u32) -> Option<&'a mut Flow> {
+    // source and destination stand beside each other
+    let [s0, s1, s2, s3, d0, d1, d2, d3] = *ctx.at::<8>(p.net_at + 12)?;
+    let key = KeyV4 {
+        dest_qp: p.dest_qp,
+        src_qp: p.src_qp,
+        cpu,
+        direction: p.direction as u16,
+        family: family::V4,
+        src: [s0, s1, s2, s3],
+        dst: [d0, d1, d2, d3],
+    };
+    let [a, b, c] = key.words();
+    let place = place(a ^ c)?;
+    let cached = FLOWS.get_ptr_mut((*place).wrapping_sub(1));
+    if let Some(f) = cached {
+        // SAFETY: the CPU is part of the key: if it is this flow, nothing else writes it.
+        let f = unsafe { &mut *f };
+        if f.key[0] == a && f.key[1] == b && f.key[2] == c {
+            return Some(f);
+        }
+    }
+    let (f, fresh) = find(&SLOTS_V4, &key, place)?;
+    if fresh {
+        f.key = [a, b, c, 0, 0, 0];
+    }
+    Some(f)
+}
+
+#[inline(always)]
+fn v6<'a, C: Ctx>(ctx: &C, p: &Parsed, cpu: u32, family: u16) -> Option<&'a mut Flow> {
+    let key = KeyV6 {
+        dest_qp: p.dest_qp,
+        src_qp: p.src_qp,
+        cpu,
+        direction: p.direction as u16,
+        family,
+        src: *ctx.at::<16>(p.net_at + 8)?,
+        dst: *ctx.at::<16>(p.net_at + 24)?,
+    };
+    let words = key.words();
+    let [a, b, c, d, e, g] = words;
+    let place = place(a ^ d ^ g)?;
+    let cached = FLOWS.get_ptr_mut((*place).wrapping_sub(1));
+    if let Some(f) = cached {
+        // SAFETY: as above.
+        let f = unsafe { &mut *f };
+        let same = f.key[0] == a && f.key[1] == b && f.key[2] == c;
+        if same && f.key[3] == d && f.key[4] == e && f.key[5] == g {
+            return Some(f);
+        }
+    }
+    let (f, fresh) = find(&SLOTS_V6, &key, place)?;
+    if fresh {
+        f.key = words;
+    }
+    Some(f)
+}
+
+/// The cell of the cache for a key, by words of it that differ from flow to flow.
+#[inline(always)]
+fn place<'a>(mixed: u64) -> Option<&'a mut u32> {
+    let cells = CACHE.get_ptr_mut(0)?;
+    // the upper bits of the product depend on all bits of the factor
+    let n = (mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as usize & (PLACES - 1);
+    // SAFETY: a per-CPU element: this CPU alone writes it.
+    Some(unsafe { &mut (*cells)[n] })
+}
+
+/// The slot of a key by the hash, or a new one; whether it is new.
+#[inline(always)]
+fn find<'a, K>(slots: &HashMap<K, u32>, key: &K, place: &mut u32) -> Option<(&'a mut Flow, bool)> {
+    let (slot, fresh) = match slots.get_ptr(key) {
+        // SAFETY: written before it was inserted, never after.
+        Some(s) => (unsafe { *s }, false),
+        None => {
+            let slot = take()?;
+            if slots.insert(key, slot, BPF_NOEXIST).is_err() {
+                // the hash is as large as the table, so this is lack of memory
+                let _lost = FREE.push(slot, 0);
+                return None;
+            }
+            (slot, true)
+        }
+    };
+    *place = slot.wrapping_add(1);
+    // SAFETY: the CPU is part of the key: nothing else writes this flow.
+    FLOWS.get_ptr_mut(slot).map(|f| (unsafe { &mut *f }, fresh))
+}
+
+/// A slot that nobody has: never used, or given back by user space, which has cleared it.
+#[inline(always)]
+fn take() -> Option<u32> {
+    let used = USED.get_ptr_mut(0)?;
+    let max = u64::from(ROCE_MAX_FLOWS.load());
+    // SAFETY: a map value, changed by atomic adds only.
+    unsafe {
+        if used.read_volatile() < max {
+            let slot = fetch_add(used, 1);
+            if slot < max {
+                return Some(slot as u32);
+            }
+        }
+    }
+    FREE.pop().ok().flatten()
+}
