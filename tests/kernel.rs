@@ -30,7 +30,7 @@ macro_rules! need_root {
 }
 
 fn options() -> Options {
-    Options { max_flows: 4096, ..Options::default() }
+    Options { max_flows: 256, ..Options::default() }
 }
 
 /// Ethernet frames of a capture, with their times.
@@ -352,7 +352,7 @@ fn counters_equal_the_dissectors_on_every_capture() {
         roce += sum;
         bench.clear();
     }
-    assert_eq!(roce, 2680, "the captures hold as many RoCE packets (INDEX.md)");
+    assert!(roce > 5000, "the captures hold many RoCE packets: {roce}");
 }
 
 #[test]
@@ -405,7 +405,7 @@ fn sequences_equal_the_analysers_on_every_capture() {
     need_root!();
     let mut bench = Bench::new(&options());
     let mut different = Vec::new();
-    let mut flows = 0;
+    let (mut flows, mut paired) = (0, 0);
     for path in all_captures() {
         let all = frames(&path);
         let mut analyzer = Analyzer::default();
@@ -422,19 +422,25 @@ fn sequences_equal_the_analysers_on_every_capture() {
             }
         }
         analyzer.settle();
-        let want: BTreeMap<FlowKey, (Sequenced, bool)> =
-            analyzer.rows().iter().map(|r| (key_of(r), (sequenced(r), r.pair.is_some()))).collect();
+        let rows = analyzer.rows();
+        let other_way = |rows: &[FlowRow], r: &FlowRow| {
+            r.pair.map(|p| key_of(rows.iter().find(|r| r.id == p).expect("a pair is a flow of the report")))
+        };
+        let want: BTreeMap<FlowKey, (Sequenced, Option<FlowKey>)> =
+            rows.iter().map(|r| (key_of(r), (sequenced(r), other_way(&rows, r)))).collect();
         let s = bench.snapshot();
         for r in &s.flows {
             flows += 1;
-            let got = (sequenced(r), r.pair.is_some());
-            let Some(want) = want.get(&key_of(r)) else {
+            let (got, pair) = (sequenced(r), other_way(&s.flows, r));
+            paired += usize::from(pair.is_some());
+            let Some((want, want_pair)) = want.get(&key_of(r)) else {
                 different.push(format!("{}: the analyser has no flow {:?}", path.display(), key_of(r)));
                 continue;
             };
-            if &got != want {
+            // the analyser sees every packet's PSN, a snapshot only the latest ones: it may know less, never otherwise
+            if &got != want || (pair.is_some() && &pair != want_pair) {
                 different.push(format!(
-                    "{} {} QP {:#x}: kernel {got:?}, analyser {want:?}",
+                    "{} {} QP {:#x}: kernel {got:?} {pair:?}, analyser {want:?} {want_pair:?}",
                     path.file_name().expect("a name").display(),
                     r.transport,
                     r.dest_qp
@@ -443,6 +449,6 @@ fn sequences_equal_the_analysers_on_every_capture() {
         }
         bench.clear();
     }
-    assert!(flows > 150, "{flows}");
+    assert!(flows > 150 && paired > flows / 2, "{paired} of {flows} joined");
     assert!(different.is_empty(), "{} of {flows}:\n{}", different.len(), different.join("\n"));
 }

@@ -47,6 +47,7 @@ fn drive(ctx: &XdpContext) -> bool {
 }
 
 #[xdp(frags)]
+#[inline(always)]
 pub fn empty(ctx: XdpContext) -> u32 {
     drive(&ctx);
     XDP_PASS
@@ -54,12 +55,14 @@ pub fn empty(ctx: XdpContext) -> u32 {
 
 /// Nothing at all, not even the driver.
 #[xdp(frags)]
+#[inline(always)]
 pub fn nothing(_ctx: XdpContext) -> u32 {
     XDP_PASS
 }
 
 /// The product's: a per-CPU cache of slot numbers, short keys with the CPU in them, an array that is mapped.
 #[xdp(frags)]
+#[inline(always)]
 pub fn ours(ctx: XdpContext) -> u32 {
     if drive(&ctx) {
         packet(&ctx, Direction::In);
@@ -94,14 +97,16 @@ static PLAIN: PerCpuHashMap<LongKey, Flow> = PerCpuHashMap::with_max_entries(1, 
 
 /// The plain design: one per-CPU hash with a 48-byte key, precise clock.
 #[xdp(frags)]
+#[inline(always)]
 pub fn plain(ctx: XdpContext) -> u32 {
     let Some(mut p) = parsed(&ctx) else { return XDP_PASS };
     let mut key = LongKey { src: [0; 16], dst: [0; 16], dest_qp: p.dest_qp, src_qp: p.src_qp, place: 0 };
     if p.kind == Net::V4 {
         let Some(a) = ctx.at::<8>(p.net_at + 12) else { return XDP_PASS };
         let [s0, s1, s2, s3, d0, d1, d2, d3] = *a;
-        key.src = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, s0, s1, s2, s3];
-        key.dst = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, d0, d1, d2, d3];
+        // the mapped prefix is left out: stores to the stack that straddle its words are not allowed
+        key.src = [0, 0, 0, 0, 0, 0, 0, 0, s0, s1, s2, s3, 0, 0, 0, 0];
+        key.dst = [0, 0, 0, 0, 0, 0, 0, 0, d0, d1, d2, d3, 0, 0, 0, 0];
     } else {
         let (Some(s), Some(d)) = (ctx.at::<16>(p.net_at + 8), ctx.at::<16>(p.net_at + 24)) else { return XDP_PASS };
         key.src = *s;
@@ -141,6 +146,7 @@ static SHORT: PerCpuHashMap<ShortKey, Flow> = PerCpuHashMap::with_max_entries(1,
 
 /// Per-CPU hash with a short key, coarse clock.
 #[xdp(frags)]
+#[inline(always)]
 pub fn percpu(ctx: XdpContext) -> u32 {
     let Some(mut p) = parsed(&ctx) else { return XDP_PASS };
     let Some(key) = short_key(&ctx, &p) else { return XDP_PASS };
@@ -165,6 +171,7 @@ static NEXT_SLOT: PerCpuArray<u32> = PerCpuArray::with_max_entries(1, 0);
 
 /// Hash to a slot of an array that user space maps into memory.
 #[xdp(frags)]
+#[inline(always)]
 pub fn slot(ctx: XdpContext) -> u32 {
     let Some(mut p) = parsed(&ctx) else { return XDP_PASS };
     let Some(key) = short_key(&ctx, &p) else { return XDP_PASS };
@@ -208,6 +215,7 @@ static BEHIND: PerCpuHashMap<ShortKey, Flow> = PerCpuHashMap::with_max_entries(1
 
 /// A small per-CPU cache in front of a per-CPU hash: a hit needs no hash, a miss writes the old flow back.
 #[xdp(frags)]
+#[inline(always)]
 pub fn cache(ctx: XdpContext) -> u32 {
     let Some(mut p) = parsed(&ctx) else { return XDP_PASS };
     let Some(key) = short_key(&ctx, &p) else { return XDP_PASS };

@@ -17,6 +17,15 @@ pub trait Ctx {
     fn data_end(&self) -> usize;
     /// Bytes on the wire from the link header on.
     fn wire_len(&self) -> u32;
+    /// Bytes on the wire of a packet that, by its own lengths, reaches at least to `end`. What lies in the linear
+    /// piece up to there has no fragments, and needs no helper to be measured.
+    #[inline(always)]
+    fn wire_len_of(&self, end: usize) -> u32 {
+        let linear = self.data_end() - self.data();
+        if Self::TELLS_BY_LINEAR && end <= linear { linear as u32 } else { self.wire_len() }
+    }
+    /// Whether a packet without fragments is as long as its linear piece.
+    const TELLS_BY_LINEAR: bool;
     /// Bytes in memory: without a tag that was lifted out.
     fn buffer_len(&self) -> u32;
     /// VLAN tag that the network card took out of the packet: TCI, or [`NO_VLAN`].
@@ -46,6 +55,8 @@ pub trait Ctx {
 }
 
 impl Ctx for XdpContext {
+    const TELLS_BY_LINEAR: bool = true;
+
     #[inline(always)]
     fn data(&self) -> usize {
         Self::data(self)
@@ -86,6 +97,8 @@ impl Ctx for XdpContext {
 }
 
 impl Ctx for TcContext {
+    const TELLS_BY_LINEAR: bool = false;
+
     #[inline(always)]
     fn data(&self) -> usize {
         Self::data(self)

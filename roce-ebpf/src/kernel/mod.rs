@@ -54,12 +54,14 @@ static TOTALS: PerCpuArray<Totals> = PerCpuArray::with_max_entries(Direction::CO
 static EVENT_RING: RingBuf = RingBuf::with_byte_size(1 << 20, 0);
 
 #[xdp(frags)]
+#[inline(always)]
 pub fn roce_xdp(ctx: XdpContext) -> u32 {
     packet(&ctx, Direction::In);
     xdp_action::XDP_PASS
 }
 
 #[classifier]
+#[inline(always)]
 pub fn roce_tc_out(ctx: TcContext) -> i32 {
     packet(&ctx, Direction::Out);
     // lets the next program of the hook decide, with TCX and with cls_bpf alike
@@ -67,6 +69,7 @@ pub fn roce_tc_out(ctx: TcContext) -> i32 {
 }
 
 #[classifier]
+#[inline(always)]
 pub fn roce_tc_in(ctx: TcContext) -> i32 {
     packet(&ctx, Direction::In);
     TC_ACT_UNSPEC

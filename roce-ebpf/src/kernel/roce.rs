@@ -86,7 +86,7 @@ pub fn parse<C: Ctx>(ctx: &C, at: &At, direction: Direction) -> Option<Parsed> {
         net_at: at.net,
         bth_at: at.bth,
         declared: at.declared,
-        wire_len: ctx.wire_len(),
+        wire_len: ctx.wire_len_of(at.bth + at.declared as usize),
         kind: at.kind,
         tos: at.tos,
         src_port: at.src_port,
