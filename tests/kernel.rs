@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::path::Path;
 
+use aya::programs::Program;
 use dissector::capture::Reader;
 use dissector::flow::row::{Endpoint, FlowRow};
 use dissector::flow::{Analyzer, Place};
@@ -14,6 +15,7 @@ use roce_ebpf::abi::Direction;
 use roce_ebpf::abi::key::{NO_QP, family};
 use roce_tests::bench::{Bench, SHORTEST};
 use roce_tests::{all_captures, is_root};
+use roce_user::error::Error;
 use roce_user::load::Options;
 use roce_user::maps;
 
@@ -142,6 +144,28 @@ fn every_prefix_of_every_kind_of_frame() {
         }
     }
     assert!(seen.len() > 50, "the captures have many kinds of frames");
+}
+
+#[test]
+fn every_program_passes_the_verifier_with_everything_on() {
+    need_root!();
+    let everything = Options { events: u32::MAX, sample_every: 10, snaplen: 400, faults: true, ..options() };
+    let mut ebpf = roce_user::load::load(&everything).expect("the object loads");
+    let names: Vec<String> = ebpf.programs().map(|(n, _)| n.to_owned()).collect();
+    assert!(names.len() >= 6, "{names:?}");
+    for name in names {
+        let program = ebpf.program_mut(&name).expect("it was just there");
+        let info = match program {
+            Program::Xdp(p) => p.load().and_then(|()| p.info()),
+            Program::SchedClassifier(p) => p.load().and_then(|()| p.info()),
+            _ => panic!("{name} is of another kind"),
+        };
+        let info = info.unwrap_or_else(|e| panic!("{name}: {}", Error::of_program(&name, e)));
+        let verified = info.verified_instruction_count().unwrap_or(0);
+        eprintln!("{name}: {verified} instructions verified");
+        // the kernel gives up at a million; older ones need more steps for the same program
+        assert!(verified < 600_000, "{name}: {verified}");
+    }
 }
 
 /// A small generator with a seed: the same frames every time.
