@@ -601,7 +601,7 @@ fn changed_conversations_do_no_harm() {
         while let Some(r) = reader.next().expect("a whole capture") {
             frames.push(r.bytes.to_vec());
         }
-        for _ in 0..8 {
+        for _ in 0..25 {
             let mut t = Talk::new(&[]);
             for f in &frames {
                 let mut f = f.clone();

@@ -684,6 +684,9 @@ pub fn private_data<'a>(kind: crate::wire::cm::Kind, b: &'a [u8], o: usize, tree
         Kind::Rej => REJ_PRIVATE,
         _ => return,
     };
+    if b.is_empty() {
+        return; // cut before them
+    }
     tree.open_header(&NVME, o..o + b.len().min(32));
     table::add(rows, b, o, tree);
     tree.close();
