@@ -113,7 +113,9 @@ pub fn dissect<'a>(input: &Input<'_, 'a>, tree: &mut Tree<'a>) {
             }
         }
     }
-    if tree.wants_group(transport::GROUP) || ulp::GROUPS.iter().any(|g| tree.wants_group(*g)) {
+    // the transport's builders also make remarks
+    let above = ulp::GROUPS.iter().any(|g| tree.wants_group(*g));
+    if tree.wants_group(transport::GROUP) || above || tree.wants(&analysis::NOTE) {
         transport::build(input, tree);
     }
     if tree.wants_group(analysis::GROUP) || tree.wants_group(ulp::GROUP) {
