@@ -12,6 +12,7 @@ pub mod export;
 pub mod fault;
 pub mod iface;
 pub mod live;
+pub mod live_findings;
 pub mod load;
 pub mod maps;
 pub mod matcher;

@@ -16,8 +16,9 @@ use crate::rdma;
 use crate::record::Recorder;
 use crate::say;
 use crate::snapshot;
-use crate::source::{Cumulative, Event, Source, State, Tap};
+use crate::source::{Cumulative, Event, Notice, Source, State, Tap};
 use crate::stop::Stop;
+use crate::{fault, live_findings};
 
 /// Seconds without RoCE after which something is said about it.
 const QUIET: Duration = Duration::from_secs(5);
@@ -37,6 +38,8 @@ pub struct Live {
     events: std::collections::VecDeque<Event>,
     last: Option<Last>,
     hint: Option<(Instant, Vec<String>)>,
+    /// `None` when nobody looks at them.
+    findings: Option<Vec<Notice>>,
 }
 
 /// What the latest snapshot said beside the counts.
@@ -85,6 +88,7 @@ impl Live {
             events: std::collections::VecDeque::new(),
             last: None,
             hint: None,
+            findings: events.then(Vec::new),
         })
     }
 
@@ -136,6 +140,17 @@ impl Live {
                 Err(e) => return Err(std::io::Error::from(e).into()),
             }
         }
+    }
+
+    /// What roce-fault does on these interfaces, by what it says in its lock.
+    fn faults(&self) -> Vec<String> {
+        let mut out = Vec::new();
+        for tap in self.live.taps() {
+            let Some(h) = fault::lock::holder(&tap.interface) else { continue };
+            out.push(format!("{}: scenario \"{}\", process {}", tap.interface.name, h.scenario, h.pid));
+            out.extend(h.rules.iter().map(|r| format!("  {r}")));
+        }
+        out
     }
 
     /// Why there may be nothing to see, looked up at most every few seconds.
@@ -208,6 +223,9 @@ impl Source for Live {
             unexplained: s.unexplained,
         });
         self.drain()?;
+        if let Some(f) = &mut self.findings {
+            *f = live_findings::of(&s.flows);
+        }
         Ok(Cumulative { at: s.at.seconds(), totals: s.totals, flows: s.flows })
     }
 
@@ -252,7 +270,8 @@ impl Source for Live {
             }
         }
         notices.extend(self.live.taps().iter().flat_map(|t| t.notes.iter().cloned()));
-        State { taps: self.describe(), notices, ..State::default() }
+        let findings = self.findings.clone().unwrap_or_default();
+        State { taps: self.describe(), notices, findings, faults: self.faults(), ..State::default() }
     }
 
     fn events(&mut self) -> Vec<Event> {
