@@ -616,3 +616,44 @@ fn changed_conversations_do_no_harm() {
         }
     }
 }
+
+/// The names of commands and procedures are those of tshark's info column, where it has one.
+#[test]
+fn the_same_names_as_tshark() {
+    let mut compared = [0, 0];
+    for (which, name) in ["ulp_nvme_rdma.pcap", "ulp_nfs_rdma.pcap"].into_iter().enumerate() {
+        let path = roce_tests::captures().join(name);
+        let out = Command::new("tshark").arg("-r").arg(&path).args(["-T", "fields", "-e", "_ws.col.Info"]).output();
+        let out = out.expect("tshark runs: apt-get install tshark");
+        let theirs = String::from_utf8_lossy(&out.stdout).into_owned();
+        let mut t = Talk::new(&[]);
+        let mut reader = Reader::open(&path).expect("a capture");
+        for (n, theirs) in (1..).zip(theirs.lines()) {
+            let r = reader.next().expect("a whole capture").expect("as many packets as tshark has");
+            let bytes = r.bytes.to_vec();
+            let ours = t.frame(&bytes, r.wire_len as usize).0;
+            let wanted = if which == 0 {
+                let Some((_, text)) = theirs.split_once("| NVMe") else { continue };
+                let text = text.trim_start_matches("OF").trim_start_matches("oF").trim_start();
+                let text = text.split(", offset").next().unwrap_or_default();
+                if text.contains("Unknown") {
+                    continue; // an Identify that this tshark does not know yet
+                }
+                text.replace("Data Request for", "data request for").replace("Data for", "data of")
+            } else {
+                let Some((_, call)) = theirs.split_once("V4 ").filter(|(_, c)| !c.contains("Malformed")) else {
+                    continue;
+                };
+                let call = call.replace("Call ", "").replace("Reply ", "");
+                // `(Call In 12) GETATTR FH: …` or `NULL Call`
+                let call = call.split(") ").last().unwrap_or_default();
+                call.split([' ', ',']).next().unwrap_or_default().to_owned()
+            };
+            compared[which] += 1;
+            let fits = if which == 0 { ours.starts_with(&format!("NVMe {wanted}")) } else { ours.contains(&wanted) };
+            // the SEND that a call begins with has the name; tshark gives it where the read chunk ends
+            assert!(fits || ours.starts_with("data out of the chunk"), "{name} {n}: {ours:?}, tshark {theirs:?}");
+        }
+    }
+    assert!(compared[0] > 100 && compared[1] > 40, "{compared:?} lines compared");
+}
