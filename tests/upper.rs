@@ -657,3 +657,18 @@ fn the_same_names_as_tshark() {
     }
     assert!(compared[0] > 100 && compared[1] > 40, "{compared:?} lines compared");
 }
+
+#[test]
+fn after_the_goodbye_a_queue_pair_is_anybodys() {
+    let mut t = Talk::new(&[]);
+    let mut reader = Reader::open(roce_tests::captures().join("ulp_nvme_rdma.pcap")).expect("a capture");
+    let mut last = vec![];
+    while let Some(r) = reader.next().expect("a whole capture") {
+        let bytes = r.bytes.to_vec();
+        if t.frame(&bytes, bytes.len()).0.starts_with("NVMe Property") {
+            last = bytes;
+        }
+    }
+    assert!(!last.is_empty());
+    assert_eq!(t.frame(&last, last.len()).0, "data");
+}

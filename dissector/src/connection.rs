@@ -114,6 +114,11 @@ impl State {
             Self::Disconnected => "disconnected",
         }
     }
+
+    /// Whether its queue pairs no longer carry anything of it; their numbers may soon mean something else.
+    pub const fn is_over(self) -> bool {
+        matches!(self, Self::Rejected { .. } | Self::Disconnected)
+    }
 }
 
 /// A CM message that was seen.

@@ -159,7 +159,8 @@ impl Conversations {
         let qpn = packet.bth.dest_qp();
         let mut mtu = None;
         let mut private = None;
-        if let Some((c, to)) = self.connections.find(net.dst, qpn) {
+        // after the goodbye the number may belong to another queue pair, of which nothing is known
+        if let Some((c, to)) = self.connections.find(net.dst, qpn).filter(|(c, _)| !c.state.is_over()) {
             context.connection = Some(c.id);
             context.to = Some(to);
             context.src_qp = c.end(to.other()).qpn.map(Qpn::get);
