@@ -44,3 +44,44 @@ fn the_index_check_notices_a_missing_packet() {
     let (good, said) = python("index.py", &["check"], &[folder.path()]);
     assert!(!good && said.contains("op_write.pcap"), "{said}");
 }
+
+/// Two readings of every capture that share no line: packets, bytes, opcodes, ECN, NAKs and every ICRC of each flow.
+#[test]
+fn the_analysis_counts_what_the_second_reading_counts() {
+    // the program stands beside the tests' own folder
+    let mut program = std::env::current_exe().expect("a test has a path");
+    program.pop();
+    if program.ends_with("deps") {
+        program.pop();
+    }
+    program.push("roce-dissect");
+    assert!(program.exists(), "roce-dissect is missing: cargo build --workspace --bins");
+    let (good, said) = python("judge.py", &["--dissect"], &[&program, &roce_tests::captures()]);
+    assert!(good, "{said}");
+}
+
+/// The judge of the lab is worth something: it accepts a report that says what the capture says, and no other.
+#[test]
+fn the_judge_notices_a_wrong_count() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    std::fs::copy(roce_tests::captures().join("timeout_read.pcap"), folder.path().join("x.pcap")).expect("a copy");
+    // one READ request, sent three times to a machine that does not answer; frames of 74 bytes
+    let report = |packets: u64, missed: u64| {
+        let roce = packets + missed;
+        serde_json::json!({
+            "at": 0, "interval_s": 1,
+            "totals": {"packets": 22, "roce_packets": roce, "overflow_packets": missed, "events_lost": 0},
+            "flows": [{
+                "src": "10.10.0.1", "dst": "10.10.0.2", "dest_qp": 768, "src_qp": null, "transport": "RC", "ip_version": 4, "vlan": null,
+                "packets": packets, "bytes": 74 * packets, "opcodes": {"RC RDMA READ Request": packets}, "rnr_naks": 0,
+                "ecn": {"not_ect": packets, "ect0": 0, "ect1": 0, "ce": 0},
+                "naks": {"psn_sequence_error": 0},
+            }],
+        })
+    };
+    for (report, right) in [(report(3, 0), true), (report(4, 0), false), (report(2, 0), false), (report(2, 1), false)] {
+        std::fs::write(folder.path().join("x.top-a"), format!("{report}\n")).expect("a report");
+        let (good, said) = python("judge.py", &[], &[folder.path()]);
+        assert_eq!(good, right, "{report}: {said}");
+    }
+}

@@ -1,7 +1,8 @@
 # roce-fault under a stack that nobody here wrote: what it reports is what is missing, and the stack reacts as the standard says
 # lab: kernel=6.1,6.12 programs core
 G=$(gid4); PT="-d rxe0 -x $G -F"
-CAPBOTH=1
+# roce-fault attaches first, then starts the server
+CAPBOTH=1 SRVWAIT=400
 # at_b NAME "FAULT" "COMMAND": b, the server, runs under roce-fault; at_a: the client does
 at_b() { pair $1 "roce-fault once -i eth0 --for 50s --json $OUT/$1.fault-b $2 -- $3" -- "$3 $PEER"; }
 at_a() { pair $1 "$3" -- "roce-fault once -i eth0 --for 50s --json $OUT/$1.fault-a $2 -- $3 $PEER"; }
