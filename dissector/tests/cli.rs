@@ -177,6 +177,9 @@ fn columns_as_tshark_sets_them() {
     );
     assert_eq!(with(&["-E", "occurrence=f"]), "10.10.0.2\t4232787\n");
     assert_eq!(with(&["-E", "occurrence=l", "-E", "separator=/s"]), "10.10.0.1 4232787\n");
+    let info =
+        stdout(&[&f, "-T", "fields", "-e", "_ws.col.Info", "-e", "_ws.col.Protocol", "-Y", "frame.number == 17"]);
+    assert!(info.starts_with("RC Acknowledge QP=0x00001b") && info.ends_with("\tRRoCE\n"), "{info}");
     let csv = stdout(&[&f, "-T", "csv", "-e", "ip.addr", "-e", "frame.number", "-Y", "frame.number == 17"]);
     assert_eq!(csv, "ip.addr,frame.number\r\n\"10.10.0.2,10.10.0.1\",17\r\n");
 }

@@ -3,7 +3,7 @@
 use crate::capture::{Record, Timestamp};
 use crate::dissect::tree::Nodes;
 use crate::dissect::ulp::{self, Conversations};
-use crate::dissect::{self, Input, RecordInfo, Tree, Wanted, analysis, record as frame_fields, transport};
+use crate::dissect::{self, Input, RecordInfo, Tree, Wanted, analysis, columns, record as frame_fields, transport};
 use crate::filter::Filter;
 use crate::flow::{Analyzer, Place};
 use crate::frame::{Frame, LinkType, icrc};
@@ -66,6 +66,7 @@ impl Job {
             wanted.extend(f.wanted());
         }
         let icrc = matches!(format, Format::Line(_))
+            || wanted.has_group(columns::GROUP)
             || wanted.has_any(&[&analysis::ICRC_STATUS, &analysis::ICRC_CALCULATED, &analysis::ICRC_REASON]);
         let direct = match &format {
             Format::Columns(c) if filter.is_none() => Direct::new(c),
@@ -163,6 +164,7 @@ impl Job {
         matches!(self.format, Format::Line(_))
             || self.wanted.has_any(analysis::FROM_ANALYSIS)
             || self.wanted.has_any(&plain)
+            || self.wanted.has_group(columns::GROUP)
             || ulp::GROUPS.iter().any(|g| self.wanted.has_group(*g))
     }
 

@@ -6,6 +6,7 @@
 
 pub mod analysis;
 pub mod cm;
+pub mod columns;
 pub mod ipv4;
 pub mod ipv6;
 pub mod link;
@@ -77,6 +78,9 @@ impl<'i, 'a> Input<'i, 'a> {
 
 /// Fills a tree with the fields of a packet.
 pub fn dissect<'a>(input: &Input<'_, 'a>, tree: &mut Tree<'a>) {
+    if tree.wants_group(columns::GROUP) {
+        columns::build(input, tree);
+    }
     if tree.wants_group(record::GROUP) {
         record::build(input, tree);
     }

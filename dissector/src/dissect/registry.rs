@@ -238,6 +238,7 @@ pub static GROUPS: &[&[&Field]] = &[
     super::ulp::iser::FIELDS,    // 16
     super::ulp::smbd::FIELDS,    // 17
     super::ulp::rds::FIELDS,     // 18
+    super::columns::FIELDS,      // 31
 ];
 
 /// All fields, in the order in which headers follow each other.
@@ -248,7 +249,12 @@ pub fn all() -> impl Iterator<Item = &'static Field> {
 /// The field of a filter name.
 pub fn find(name: &str) -> Option<&'static Field> {
     static INDEX: OnceLock<HashMap<&'static str, &'static Field>> = OnceLock::new();
-    INDEX.get_or_init(|| all().map(|f| (f.name, f)).collect()).get(name).copied()
+    let index = INDEX.get_or_init(|| all().map(|f| (f.name, f)).collect());
+    // tshark spells its columns as they are titled: _ws.col.Info
+    match name.strip_prefix("_ws.col.") {
+        Some(_) => index.get(name.to_ascii_lowercase().as_str()).copied(),
+        None => index.get(name).copied(),
+    }
 }
 
 /// The filter name that looks most like `name`, if one does.
@@ -300,8 +306,14 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    /// Every field.
-    pub const ALL: Self = Self { bits: [[u64::MAX; 4]; MAX_GROUPS], groups: u32::MAX };
+    /// Every field, but for the columns of the one-line text, which repeat them all.
+    pub const ALL: Self = {
+        let mut bits = [[u64::MAX; 4]; MAX_GROUPS];
+        if let Some(columns) = bits.last_mut() {
+            *columns = [0; 4];
+        }
+        Self { bits, groups: u32::MAX >> 1 }
+    };
     /// No field.
     pub const NONE: Self = Self { bits: [[0; 4]; MAX_GROUPS], groups: 0 };
 
