@@ -60,6 +60,7 @@ fn main() {
     let by_qpn = sixteen(&|n| format!("qpn = {}\niter = 2", 0x100 + n));
     let by_psn = sixteen(&|n| format!("opcode = 'write'\npsn = {}", 2000 + n));
     let by_address = sixteen(&|n| format!("opcode = 'write'\nsrc = '192.0.2.{n}'"));
+    let by_prefix = sixteen(&|n| format!("opcode = 'write'\nsrc = '192.{n}.0.0/16'"));
     let mixed = sixteen(&|n| match n % 4 {
         0 => format!("opcode = 'read-response'\nnth = {}", n + 1),
         1 => format!("qpn = {}\niter = 2", 0x100 + n),
@@ -67,7 +68,7 @@ fn main() {
         _ => format!("opcode = 'write'\nsrc = '192.0.2.{n}'"),
     });
     let history = "[[rule]]\ntype = 'drop'\nopcode = 'write'\niter = 100000000".to_owned();
-    let cases: [(&str, String); 8] = [
+    let cases: [(&str, String); 9] = [
         // disarmed: the programs are attached and no rule is active
         ("no rule", "[[rule]]\ntype = 'drop'".to_owned()),
         ("16 rules, none matching: opcode", by_opcode),
@@ -76,6 +77,7 @@ fn main() {
         ("16 rules, none matching: address", by_address),
         ("16 rules, none matching: mixed", mixed),
         ("one rule that keeps history of the flow", history),
+        ("16 prefixes, none matching", by_prefix),
         ("not RoCE, 16 rules", sixteen(&|n| format!("psn = {n}"))),
     ];
     let mut rigs: Vec<Rig> = cases
@@ -90,7 +92,7 @@ fn main() {
     for turn in 0..TURNS {
         eprintln!("turn {} of {TURNS}", turn + 1);
         for (n, rig) in rigs.iter_mut().enumerate() {
-            let f = if n == 7 { &other } else { &frame };
+            let f = if n == 8 { &other } else { &frame };
             best[n] = best[n].min(once(rig, f));
         }
         let none = once(&mut rigs[0], &other);
@@ -112,10 +114,10 @@ fn main() {
     };
     let mut lines = vec![line("programs without an active rule, RC WRITE over IPv4".into(), best[0], None)];
     for (n, (name, _)) in cases.iter().enumerate().skip(1) {
-        let base = if n == 7 { best[best.len() - 1] } else { best[0] };
+        let base = if n == 8 { best[best.len() - 1] } else { best[0] };
         let target = match n {
             1..=5 => Some(30.0),
-            7 => Some(3.0),
+            8 => Some(3.0),
             _ => None,
         };
         lines.push(line(format!("{name}: more than without"), best[n] - base, target));

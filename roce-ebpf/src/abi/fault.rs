@@ -30,13 +30,15 @@ pub mod map {
     pub const CONFIG: &str = "FAULT_CONFIG";
     /// [`super::FaultOpcode`] by opcode byte.
     pub const OPCODES: &str = "FAULT_OPCODES";
+    /// [`super::FaultByte`] by byte.
+    pub const BYTES: &str = "FAULT_BYTES";
     /// Rules by TOS byte.
     pub const TOS: &str = "FAULT_TOS";
     /// Rules by AETH syndrome.
     pub const SYNDROMES: &str = "FAULT_SYNDROMES";
     /// Rules by the queue pair that they name.
     pub const QPNS: &str = "FAULT_QPNS";
-    /// [`super::FaultMatch`] by rule.
+    /// [`super::FaultMatches`], one entry.
     pub const MATCHES: &str = "FAULT_MATCHES";
     /// [`super::FaultRule`] by rule.
     pub const RULES: &str = "FAULT_RULES";
@@ -196,6 +198,21 @@ pub const OPCODE_ACK: u32 = 2;
 /// A datagram: the source queue pair tells flows apart, and queue pairs 0 and 1 are management.
 pub const OPCODE_DETH: u32 = 4;
 
+/// Rules that may match by the last byte of a number: one entry a byte. A rule about one PSN or one address is in
+/// one entry out of 256, so that most packets leave before anything is compared.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub struct FaultByte {
+    /// By the last byte of the PSN.
+    pub psn: u64,
+    /// By the last byte of the source address.
+    pub src: u64,
+    /// By the last byte of the destination address.
+    pub dst: u64,
+    /// Explicit padding.
+    pub pad: u64,
+}
+
 /// The part of a rule that one look at the packet decides. Addresses are in network byte order, IPv4 as
 /// `::ffff:a.b.c.d`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -221,6 +238,14 @@ pub struct FaultMatch {
     pub ifindex: u32,
     /// Explicit padding.
     pub pad: u32,
+}
+
+/// All of them in one map value: walking it costs no look-up a rule.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct FaultMatches {
+    /// By rule.
+    pub rows: [FaultMatch; MAX_RULES],
 }
 
 /// `u64::MAX` as "no upper limit" of a window.
@@ -486,7 +511,9 @@ pub struct FaultWatch {
 const _: () = {
     assert!(size_of::<FaultConfig>() == 80);
     assert!(size_of::<FaultOpcode>() == 32);
+    assert!(size_of::<FaultByte>() == 32);
     assert!(size_of::<FaultMatch>() == 88);
+    assert!(size_of::<FaultMatches>() == 88 * MAX_RULES);
     assert!(size_of::<FaultRule>() == 184);
     assert!(size_of::<FaultFlowKey>() == 40);
     assert!(size_of::<FaultFlow>() == 200);
@@ -543,7 +570,9 @@ mod pod {
     pod!(
         FaultConfig,
         FaultOpcode,
+        FaultByte,
         FaultMatch,
+        FaultMatches,
         FaultRule,
         FaultFlowKey,
         FaultFlow,

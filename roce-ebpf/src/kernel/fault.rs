@@ -21,9 +21,9 @@ use dissector::wire::outer::{IPV4_LEN, IPV6_LEN, UDP_LEN};
 use dissector::wire::{Bth, Header, Psn, Qpn, Syndrome};
 use roce_ebpf::abi::Direction;
 use roce_ebpf::abi::fault::{
-    self as abi, Action, CERTAIN, CLONE_MARK, FaultConfig, FaultCounters, FaultEvent, FaultFlow, FaultFlowKey,
-    FaultMatch, FaultOpcode, FaultPassed, FaultRule, FaultSeen, FaultSeenKey, FaultState, FaultStateKey, FaultTally,
-    FaultWatch, HEADER_BYTES, MAX_RULES, draw,
+    self as abi, Action, CERTAIN, CLONE_MARK, FaultByte, FaultConfig, FaultCounters, FaultEvent, FaultFlow,
+    FaultFlowKey, FaultMatches, FaultOpcode, FaultPassed, FaultRule, FaultSeen, FaultSeenKey, FaultState,
+    FaultStateKey, FaultTally, FaultWatch, HEADER_BYTES, MAX_RULES, draw,
 };
 use roce_ebpf::abi::key::NO_QP;
 use roce_ebpf::checksum;
@@ -39,13 +39,15 @@ static FAULT_CONFIG: Array<FaultConfig> = Array::with_max_entries(1, 0);
 #[map]
 static FAULT_OPCODES: Array<FaultOpcode> = Array::with_max_entries(256, 0);
 #[map]
+static FAULT_BYTES: Array<FaultByte> = Array::with_max_entries(256, 0);
+#[map]
 static FAULT_TOS: Array<u64> = Array::with_max_entries(256, 0);
 #[map]
 static FAULT_SYNDROMES: Array<u64> = Array::with_max_entries(256, 0);
 #[map]
 static FAULT_QPNS: HashMap<u32, u64> = HashMap::with_max_entries(MAX_RULES as u32, 0);
 #[map]
-static FAULT_MATCHES: Array<FaultMatch> = Array::with_max_entries(MAX_RULES as u32, 0);
+static FAULT_MATCHES: Array<FaultMatches> = Array::with_max_entries(1, 0);
 #[map]
 static FAULT_RULES: Array<FaultRule> = Array::with_max_entries(MAX_RULES as u32, 0);
 /// Shared by all CPUs, changed by atomic adds only.
@@ -344,6 +346,15 @@ fn faulted<C: Act>(ctx: &C, p: &Parsed, config: &FaultConfig) -> (Verdict, u32) 
         return passed;
     }
     let Some(key) = key(ctx, p) else { return passed };
+    let [.., src] = key.src[1].to_ne_bytes();
+    let [.., dst] = key.dst[1].to_ne_bytes();
+    let bytes = (FAULT_BYTES.get(p.psn & 0xff), FAULT_BYTES.get(src as u32), FAULT_BYTES.get(dst as u32));
+    let (Some(by_psn), Some(by_src), Some(by_dst)) = bytes else { return passed };
+    scope &= by_src.src & by_dst.dst;
+    full &= by_src.src & by_dst.dst & by_psn.psn;
+    if full | scope == 0 {
+        return passed;
+    }
     let Some((full, scope)) = matching(p, ctx.ifindex(), &key, full, scope) else { return passed };
     if full | scope == 0 {
         return passed;
@@ -407,33 +418,35 @@ fn matching(p: &Parsed, ifindex: u32, key: &FaultFlowKey, full: u64, scope: u64)
     // SAFETY: a per-CPU element: this CPU alone uses it.
     let masks = unsafe { &mut *masks };
     *masks = [0; 2];
+    let table = FAULT_MATCHES.get(0)?;
+    let [s0, s1] = key.src;
+    let [d0, d1] = key.dst;
     let mut left = full | scope;
+    let mut cared = scope;
+    let mut bit = 1u64;
     let mut i = 0;
-    while i < MAX_RULES as u32 {
+    while i < MAX_RULES {
         if left == 0 {
             break;
         }
+        let m = &table.rows[i];
+        let in_range = p.psn.wrapping_sub(m.psn) & 0xff_ffff <= m.psn_span;
+        // what decides most often comes first
         if left & 1 != 0
-            && let Some(m) = FAULT_MATCHES.get(i)
+            && (in_range || cared & 1 != 0)
+            && s1 & m.src_mask[1] == m.src[1]
+            && d1 & m.dst_mask[1] == m.dst[1]
+            && (s0 & m.src_mask[0]) ^ m.src[0] | (d0 & m.dst_mask[0]) ^ m.dst[0] == 0
+            && (m.ifindex == 0 || m.ifindex == ifindex)
         {
-            let bit = 1u64 << i;
-            let [s0, s1] = key.src;
-            let [d0, d1] = key.dst;
-            let off = (s0 & m.src_mask[0]) ^ m.src[0]
-                | (s1 & m.src_mask[1]) ^ m.src[1]
-                | (d0 & m.dst_mask[0]) ^ m.dst[0]
-                | (d1 & m.dst_mask[1]) ^ m.dst[1];
-            if off == 0 && (m.ifindex == 0 || m.ifindex == ifindex) {
-                masks[1] |= bit;
-                if p.psn.wrapping_sub(m.psn) & 0xff_ffff <= m.psn_span
-                    && p.wire_len >= m.size_min
-                    && p.wire_len <= m.size_max
-                {
-                    masks[0] |= bit;
-                }
+            masks[1] |= bit;
+            if in_range && p.wire_len >= m.size_min && p.wire_len <= m.size_max {
+                masks[0] |= bit;
             }
         }
         left >>= 1;
+        cared >>= 1;
+        bit <<= 1;
         i += 1;
     }
     let [f, s] = *masks;

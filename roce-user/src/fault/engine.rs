@@ -11,7 +11,8 @@ use dissector::capture::Timestamp;
 use dissector::wire::ROCE_UDP_PORT;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use roce_ebpf::abi::fault::{
-    self as abi, FOREVER, FaultConfig, FaultCounters, FaultEvent, FaultPassed, FaultTally, FaultWatch, map,
+    self as abi, FOREVER, FaultConfig, FaultCounters, FaultEvent, FaultMatch, FaultMatches, FaultPassed, FaultTally,
+    FaultWatch, MAX_RULES, map,
 };
 
 use super::lower;
@@ -113,9 +114,14 @@ impl Engine {
             tables.config.flags |= abi::CONFIG_WATCH;
         }
         fill(&mut ebpf, map::OPCODES, &tables.opcodes)?;
+        fill(&mut ebpf, map::BYTES, &tables.bytes)?;
         fill(&mut ebpf, map::TOS, &tables.tos)?;
         fill(&mut ebpf, map::SYNDROMES, &tables.syndromes)?;
-        fill(&mut ebpf, map::MATCHES, &tables.matches)?;
+        let mut rows = [FaultMatch::default(); MAX_RULES];
+        for (row, m) in rows.iter_mut().zip(&tables.matches) {
+            *row = *m;
+        }
+        fill(&mut ebpf, map::MATCHES, &[FaultMatches { rows }])?;
         fill(&mut ebpf, map::RULES, &tables.rules)?;
         // the map stays with the object: a program that is loaded later refers to it
         let qpns = ebpf.map_mut(map::QPNS).ok_or_else(|| unusable(map::QPNS, "it is not there"))?;

@@ -6,7 +6,7 @@ use dissector::wire::opcode::{FLAGS, Flags};
 use dissector::wire::outer::{ECN_CE, ECN_ECT0, ECN_ECT1, ECN_NOT_ECT, dscp, ecn};
 use dissector::wire::{Class, Header, Kind, Op, Role, Syndrome, Transport};
 use roce_ebpf::abi::fault::{
-    self as abi, Action, CERTAIN, FOREVER, FaultConfig, FaultMatch, FaultOpcode, FaultRule, MAX_RULES,
+    self as abi, Action, CERTAIN, FOREVER, FaultByte, FaultConfig, FaultMatch, FaultOpcode, FaultRule, MAX_RULES,
 };
 
 use super::rule::{Direction, Fault, Per, Rule};
@@ -19,6 +19,8 @@ pub struct Tables {
     pub config: FaultConfig,
     /// By opcode byte.
     pub opcodes: Vec<FaultOpcode>,
+    /// By the last byte of PSN and addresses.
+    pub bytes: Vec<FaultByte>,
     /// By TOS byte.
     pub tos: Vec<u64>,
     /// By AETH syndrome, for acknowledges.
@@ -37,6 +39,7 @@ pub fn lower(rules: &[Rule], seed: u64, ifindex_of: impl Fn(&str) -> Option<u32>
     let mut t = Tables {
         config: FaultConfig { seed, ..FaultConfig::default() },
         opcodes: (0..=255).map(opcode).collect(),
+        bytes: vec![FaultByte::default(); 256],
         tos: vec![0; 256],
         syndromes: vec![0; 256],
         qpns: Vec::new(),
@@ -59,6 +62,19 @@ pub fn lower(rules: &[Rule], seed: u64, ifindex_of: impl Fn(&str) -> Option<u32>
             }
             if needs_history(rule) && in_scope(rule, byte) {
                 entry.scope |= bit;
+            }
+        }
+        let (first, span) = psns(rule, false);
+        for (byte, entry) in (0u8..=255).zip(&mut t.bytes) {
+            // distance of the byte from the first one's last byte
+            if u32::from(byte).wrapping_sub(first) & 0xff <= span {
+                entry.psn |= bit;
+            }
+            if rule.src.is_none_or(|p| may_end_in(p, byte)) {
+                entry.src |= bit;
+            }
+            if rule.dst.is_none_or(|p| may_end_in(p, byte)) {
+                entry.dst |= bit;
             }
         }
         for (byte, word) in (0u8..=255).zip(&mut t.tos) {
@@ -94,6 +110,15 @@ pub fn lower(rules: &[Rule], seed: u64, ifindex_of: impl Fn(&str) -> Option<u32>
         t.rules.push(second_part(rule, flags));
     }
     t
+}
+
+/// Whether an address of the prefix can have this last byte.
+fn may_end_in(prefix: Prefix, byte: u8) -> bool {
+    let (last, whole) = match prefix.address {
+        IpAddr::V4(a) => (a.octets().last().copied(), 32),
+        IpAddr::V6(a) => (a.octets().last().copied(), 128),
+    };
+    prefix.length < whole || last == Some(byte)
 }
 
 /// Whether there is anything to do at this ECN codepoint: a switch marks only what is ECT, and what is marked
