@@ -143,8 +143,8 @@ fn speed(text: &str) -> Result<Speed, String> {
         return Ok(Speed::Max);
     }
     match text.trim_end_matches(['x', '×']).parse::<f64>() {
-        Ok(n) if n.is_finite() && n > 0.0 => Ok(Speed::Times(n)),
-        _ => Err("a number above 0, or max".to_owned()),
+        Ok(n) if (1e-6..=1e9).contains(&n) => Ok(Speed::Times(n)),
+        _ => Err("a number from 0.000001 to 1000000000, or max".to_owned()),
     }
 }
 
@@ -201,7 +201,7 @@ mod tests {
         assert_eq!(speed("max"), Ok(Speed::Max));
         assert_eq!(speed("2.5"), Ok(Speed::Times(2.5)));
         assert_eq!(speed("10x"), Ok(Speed::Times(10.0)));
-        for bad in ["0", "-1", "NaN", "inf", ""] {
+        for bad in ["0", "-1", "NaN", "inf", "", "1e-300", "1e300"] {
             assert!(speed(bad).is_err(), "{bad}");
             assert!(seconds(bad).is_err(), "{bad}");
         }

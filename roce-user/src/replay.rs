@@ -17,6 +17,10 @@ use crate::stop::Stop;
 
 /// Bytes of a packet that an event keeps: every header.
 const HEADER: usize = 256;
+/// Least time between two runs of the rules.
+const RULES: Duration = Duration::from_secs(2);
+/// Most findings that are shown.
+const FINDINGS: usize = 200;
 /// Events that are kept between two reports; later ones push out earlier ones.
 const EVENTS: usize = 4096;
 
@@ -43,7 +47,10 @@ pub struct Replay {
     /// Wall clock of the same moment.
     due: Option<Instant>,
     ended: bool,
+    reported: bool,
     broken: Option<String>,
+    /// When the rules were last asked, and what they said.
+    findings: Option<(Instant, Vec<Notice>)>,
     events: std::collections::VecDeque<Event>,
 }
 
@@ -60,7 +67,9 @@ impl Replay {
             now: Timestamp::default(),
             due: None,
             ended: false,
+            reported: false,
             broken: None,
+            findings: None,
             events: std::collections::VecDeque::new(),
         };
         replay.read_ahead();
@@ -89,6 +98,7 @@ impl Replay {
 
     fn end(&mut self, broken: Option<String>) {
         self.ended = true;
+        self.findings = None;
         self.analyzer.settle();
         self.analyzer.recorder(self.reader.dropped().unwrap_or(0), broken.is_some());
         self.broken = broken;
@@ -150,15 +160,44 @@ fn after(at: Timestamp, d: Duration) -> Timestamp {
     Timestamp(at.0.saturating_add(i64::try_from(d.as_nanos()).unwrap_or(i64::MAX)))
 }
 
+impl Replay {
+    /// The rules look at the whole analysis: not more often than a person reads, and once more at the end.
+    fn findings(&mut self) -> Vec<Notice> {
+        if let Some((at, said)) = &self.findings
+            && at.elapsed() < RULES
+        {
+            return said.clone();
+        }
+        let said: Vec<Notice> = finding::check(&self.analyzer)
+            .into_iter()
+            .take(FINDINGS)
+            .map(|f| Notice {
+                code: f.code.to_owned(),
+                severity: f.severity.name(),
+                title: f.title,
+                detail: f.detail,
+                flow: f.flow.and_then(|id| self.analyzer.flow(id)).map(|f| {
+                    let r = f.row();
+                    format!("{} > {} qp {:#x}", r.src, r.dst, r.dest_qp)
+                }),
+            })
+            .collect();
+        self.findings = Some((Instant::now(), said.clone()));
+        said
+    }
+}
+
 impl Source for Replay {
     fn counts(&mut self) -> Result<Cumulative> {
         Ok(Cumulative { at: self.now.seconds(), totals: *self.analyzer.totals(), flows: self.analyzer.rows() })
     }
 
     fn next(&mut self, interval: Duration, stop: &Stop) -> Result<Option<Cumulative>> {
-        if self.ended {
+        // a capture without packets is one report, too
+        if self.ended && self.reported {
             return Ok(None);
         }
+        self.reported = true;
         let mut until = after(self.now, interval);
         match self.speed {
             Speed::Max => {
@@ -186,7 +225,8 @@ impl Source for Replay {
         let counts = self.counts()?;
         let at = match last {
             Some(last) if last > self.now.seconds() => last.min(until.seconds()),
-            _ => until.seconds(),
+            Some(_) => self.now.seconds(),
+            None => until.seconds(),
         };
         self.now = until;
         Ok(Some(Cumulative { at, ..counts }))
@@ -199,19 +239,7 @@ impl Source for Replay {
             (false, Some(size)) if size > 0 => format!("capture, {} %", (read.saturating_mul(100) / size).min(100)),
             (false, _) => "capture".to_owned(),
         };
-        let findings = finding::check(&self.analyzer)
-            .into_iter()
-            .map(|f| Notice {
-                code: f.code.to_owned(),
-                severity: f.severity.name(),
-                title: f.title,
-                detail: f.detail,
-                flow: f.flow.and_then(|id| self.analyzer.flow(id)).map(|f| {
-                    let r = f.row();
-                    format!("{} > {} qp {:#x}", r.src, r.dst, r.dest_qp)
-                }),
-            })
-            .collect();
+        let findings = self.findings();
         State {
             taps: vec![Tap { name: self.reader.name().to_owned(), how }],
             finished: self.ended,

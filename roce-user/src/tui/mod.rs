@@ -122,6 +122,7 @@ fn sampler(
     send: Sender<Message>,
 ) -> std::thread::JoinHandle<()> {
     std::thread::spawn(move || {
+        let _last_words = LastWords(send.clone());
         let mut aggregate = Aggregate::default();
         let mut sample = |source: &mut dyn Source, first: bool| -> Result<bool> {
             let counts = if first {
@@ -147,6 +148,17 @@ fn sampler(
             }
         }
     })
+}
+
+/// Ends the loop when the sampling thread panics: the loop would wait for ever otherwise.
+struct LastWords(Sender<Message>);
+
+impl Drop for LastWords {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let _ = self.0.send(Message::Failed(anyhow::anyhow!("the sampling thread panicked; this is a bug")));
+        }
+    }
 }
 
 /// Lets the signal thread wake the loop once it runs.
