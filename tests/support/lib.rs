@@ -2,6 +2,7 @@
 //! traffic with other addresses.
 
 pub mod bench;
+pub mod cost;
 pub mod fault;
 pub mod netns;
 pub mod packets;
