@@ -1,0 +1,28 @@
+//! The fuzzer's corpus, replayed without a fuzzer.
+
+#[path = "../fuzz/subjects/capture.rs"]
+mod capture;
+#[path = "../fuzz/subjects/frame.rs"]
+mod frame;
+
+fn each(target: &str, f: impl Fn(&[u8])) -> usize {
+    let dir = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(target);
+    let mut files = 0;
+    for entry in std::fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        println!("{}", path.display());
+        f(&std::fs::read(path).unwrap());
+        files += 1;
+    }
+    files
+}
+
+#[test]
+fn frames() {
+    assert!(each("frame", frame::frame) >= 20);
+}
+
+#[test]
+fn captures() {
+    assert!(each("capture", capture::capture) >= 5);
+}
