@@ -417,8 +417,16 @@ fn nothing(app: &App, area: Rect, buf: &mut Buffer) {
     } else {
         Vec::new()
     };
+    let mut lines = lines;
+    if r.totals.roce_packets == 0 {
+        // the line above may have been too short for them
+        for notice in &app.state.notices {
+            lines.push(String::new());
+            lines.extend(super::findings::wrap(&units::printable(notice), usize::from(area.width.saturating_sub(4))));
+        }
+    }
     for (y, text) in lines.iter().enumerate() {
-        put(buf, area, 2, u16::try_from(y).unwrap_or(0) + 1, text, app.theme.text());
+        put(buf, area, 2, u16::try_from(y).unwrap_or(u16::MAX).saturating_add(1), text, app.theme.text());
     }
 }
 
