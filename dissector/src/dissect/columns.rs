@@ -7,24 +7,24 @@ pub const GROUP: u16 = 31;
 
 crate::fields! {
     group 31;
-    PROTOCOL "_ws.col.protocol" "Protocol" Str Dec { hidden: true } "Protocol column of the one-line text.";
-    SOURCE "_ws.col.source" "Source" Str Dec { hidden: true } "Source column of the one-line text.";
-    DESTINATION "_ws.col.destination" "Destination" Str Dec { hidden: true } "Destination column of the one-line text.";
-    INFO "_ws.col.info" "Info" Str Dec { hidden: true } "Info column of the one-line text.";
+    COL_PROTOCOL "_ws.col.protocol" "Protocol" Str Dec { hidden: true } "Protocol column of the one-line text.";
+    COL_SOURCE "_ws.col.source" "Source" Str Dec { hidden: true } "Source column of the one-line text.";
+    COL_DESTINATION "_ws.col.destination" "Destination" Str Dec { hidden: true } "Destination column of the one-line text.";
+    COL_INFO "_ws.col.info" "Info" Str Dec { hidden: true } "Info column of the one-line text.";
 }
 
 /// Adds the columns that are asked for.
 pub fn build(input: &Input<'_, '_>, tree: &mut Tree<'_>) {
-    tree.derive(&PROTOCOL, summary::protocol(input));
-    if tree.wants(&SOURCE) || tree.wants(&DESTINATION) {
+    tree.derive(&COL_PROTOCOL, summary::protocol(input));
+    if tree.wants(&COL_SOURCE) || tree.wants(&COL_DESTINATION) {
         let (src, dst) = summary::endpoints(input);
-        tree.derive(&SOURCE, src);
-        tree.derive(&DESTINATION, dst);
+        tree.derive(&COL_SOURCE, src);
+        tree.derive(&COL_DESTINATION, dst);
     }
-    if tree.wants(&INFO) {
+    if tree.wants(&COL_INFO) {
         let mut info = String::new();
         summary::info(input, &mut info);
         info.truncate(info.trim_end().len());
-        tree.derive(&INFO, info);
+        tree.derive(&COL_INFO, info);
     }
 }
