@@ -79,7 +79,9 @@ pub struct Flow {
     /// Opcode of the latest packet in [`OP_OTHER`].
     pub other_opcode: u8,
     /// Nothing.
-    pub pad: [u8; 3],
+    pub pad: u8,
+    /// Bits of [`super::event::kind`] of the latest packet, when events are reported.
+    pub report: u16,
     /// PSN of the latest acknowledge or response, with bit 31 once one came: it lies in the PSN space of the
     /// flow that it answers, and so tells which one that is.
     pub answered: u32,

@@ -63,21 +63,3 @@ pub struct KeyV6 {
     pub dst: [u8; 16],
 }
 layout!(KeyV6, 48, 8);
-
-impl KeyV4 {
-    /// As words.
-    #[inline(always)]
-    pub const fn words(&self) -> [u64; 3] {
-        // SAFETY: 24 bytes without padding, aligned to 8.
-        unsafe { core::mem::transmute_copy::<Self, [u64; 3]>(self) }
-    }
-}
-
-impl KeyV6 {
-    /// As words.
-    #[inline(always)]
-    pub const fn words(&self) -> [u64; 6] {
-        // SAFETY: 48 bytes without padding, aligned to 8.
-        unsafe { core::mem::transmute_copy::<Self, [u64; 6]>(self) }
-    }
-}

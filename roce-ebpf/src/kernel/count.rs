@@ -30,17 +30,26 @@ pub fn roce<C: Ctx>(ctx: &C, totals: &mut Totals, p: &mut Parsed) {
     totals.roce_bytes += u64::from(p.wire_len);
     // SAFETY: no arguments, no effects.
     let cpu = unsafe { bpf_get_smp_processor_id() };
+    let reports = ROCE_EVENTS.load() != 0 || ROCE_SAMPLE_EVERY.load() != 0;
     match find::flow(ctx, p, cpu) {
-        Some(flow) => count(ctx, flow, p, now()),
+        Some(flow) => {
+            count(ctx, flow, p, now());
+            if reports {
+                // through memory, so that the verifier does not follow every combination of bits by itself
+                flow.report = p.report as u16;
+                // SAFETY: just written.
+                p.report = u32::from(unsafe { (&raw const flow.report).read_volatile() });
+            }
+        }
         None => {
             totals.overflow_packets += 1;
             totals.overflow_bytes += u64::from(p.wire_len);
         }
     }
-    if Qpn::new(p.dest_qp).is_management() {
-        p.report |= kind::MAD;
-    }
-    if ROCE_EVENTS.load() != 0 || ROCE_SAMPLE_EVERY.load() != 0 {
+    if reports {
+        if Qpn::new(p.dest_qp).is_management() {
+            p.report |= kind::MAD;
+        }
         sample::report(ctx, totals, p);
     }
 }

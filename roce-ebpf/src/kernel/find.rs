@@ -6,8 +6,9 @@
 
 use aya_ebpf::macros::map;
 use aya_ebpf::maps::{HashMap, PerCpuArray};
+use dissector::wire::bytes::part;
+use roce_ebpf::abi::Flow;
 use roce_ebpf::abi::key::family;
-use roce_ebpf::abi::{Flow, KeyV4, KeyV6};
 
 use super::atomic::fetch_add;
 use super::ctx::Ctx;
@@ -33,20 +34,30 @@ pub fn flow<'a, C: Ctx>(ctx: &C, p: &Parsed, cpu: u32) -> Option<&'a mut Flow> {
     }
 }
 
+/// Two halves of a word, in the order of a struct's fields.
+#[inline(always)]
+const fn pair(first: u32, second: u32) -> u64 {
+    if cfg!(target_endian = "little") {
+        first as u64 | (second as u64) << 32
+    } else {
+        (first as u64) << 32 | second as u64
+    }
+}
+
+/// The words that both kinds of key begin with. Made in registers: a key that is stored by its fields and
+/// read back by words costs the CPU a wait for its own stores.
+#[inline(always)]
+fn head(p: &Parsed, cpu: u32, family: u16) -> (u64, u64) {
+    let (direction, family) = (p.direction as u32, u32::from(family));
+    let place = if cfg!(target_endian = "little") { direction | family << 16 } else { direction << 16 | family };
+    (pair(p.dest_qp, p.src_qp), pair(cpu, place))
+}
+
 #[inline(always)]
 fn v4<'a, C: Ctx>(ctx: &C, p: &Parsed, cpu: u32) -> Option<&'a mut Flow> {
+    let (a, b) = head(p, cpu, family::V4);
     // source and destination stand beside each other
-    let [s0, s1, s2, s3, d0, d1, d2, d3] = *ctx.at::<8>(p.net_at + 12)?;
-    let key = KeyV4 {
-        dest_qp: p.dest_qp,
-        src_qp: p.src_qp,
-        cpu,
-        direction: p.direction as u16,
-        family: family::V4,
-        src: [s0, s1, s2, s3],
-        dst: [d0, d1, d2, d3],
-    };
-    let [a, b, c] = key.words();
+    let c = u64::from_ne_bytes(*ctx.at::<8>(p.net_at + 12)?);
     let place = place(a ^ c)?;
     let cached = FLOWS.get_ptr_mut((*place).wrapping_sub(1));
     if let Some(f) = cached {
@@ -56,7 +67,7 @@ fn v4<'a, C: Ctx>(ctx: &C, p: &Parsed, cpu: u32) -> Option<&'a mut Flow> {
             return Some(f);
         }
     }
-    let (f, fresh) = find(&SLOTS_V4, &key, place)?;
+    let (f, fresh) = find(&SLOTS_V4, &[a, b, c], place)?;
     if fresh {
         f.key = [a, b, c, 0, 0, 0];
     }
@@ -65,17 +76,13 @@ fn v4<'a, C: Ctx>(ctx: &C, p: &Parsed, cpu: u32) -> Option<&'a mut Flow> {
 
 #[inline(always)]
 fn v6<'a, C: Ctx>(ctx: &C, p: &Parsed, cpu: u32, family: u16) -> Option<&'a mut Flow> {
-    let key = KeyV6 {
-        dest_qp: p.dest_qp,
-        src_qp: p.src_qp,
-        cpu,
-        direction: p.direction as u16,
-        family,
-        src: *ctx.at::<16>(p.net_at + 8)?,
-        dst: *ctx.at::<16>(p.net_at + 24)?,
-    };
-    let words = key.words();
-    let [a, b, c, d, e, g] = words;
+    let (a, b) = head(p, cpu, family);
+    // source and destination stand beside each other
+    let addresses = ctx.at::<32>(p.net_at + 8)?;
+    let c = u64::from_ne_bytes(*part::<0, 8, 32>(addresses));
+    let d = u64::from_ne_bytes(*part::<8, 8, 32>(addresses));
+    let e = u64::from_ne_bytes(*part::<16, 8, 32>(addresses));
+    let g = u64::from_ne_bytes(*part::<24, 8, 32>(addresses));
     let place = place(a ^ d ^ g)?;
     let cached = FLOWS.get_ptr_mut((*place).wrapping_sub(1));
     if let Some(f) = cached {
@@ -86,7 +93,8 @@ fn v6<'a, C: Ctx>(ctx: &C, p: &Parsed, cpu: u32, family: u16) -> Option<&'a mut 
             return Some(f);
         }
     }
-    let (f, fresh) = find(&SLOTS_V6, &key, place)?;
+    let words = [a, b, c, d, e, g];
+    let (f, fresh) = find(&SLOTS_V6, &words, place)?;
     if fresh {
         f.key = words;
     }

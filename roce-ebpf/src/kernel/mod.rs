@@ -41,9 +41,9 @@ const BPF_F_MMAPABLE: u32 = 1 << 10;
 #[map]
 static FLOWS: Array<Flow> = Array::with_max_entries(1024, BPF_F_MMAPABLE);
 #[map]
-static SLOTS_V4: HashMap<KeyV4, u32> = HashMap::with_max_entries(1024, 0);
+static SLOTS_V4: HashMap<[u64; size_of::<KeyV4>() / 8], u32> = HashMap::with_max_entries(1024, 0);
 #[map]
-static SLOTS_V6: HashMap<KeyV6, u32> = HashMap::with_max_entries(1024, 0);
+static SLOTS_V6: HashMap<[u64; size_of::<KeyV6>() / 8], u32> = HashMap::with_max_entries(1024, 0);
 #[map]
 static USED: Array<u64> = Array::with_max_entries(1, 0);
 #[map]
