@@ -5,19 +5,23 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::path::Path;
 
-use aya::programs::Program;
+use aya::programs::{Program, TestRun, TestRunAttrs, TestRunOptions};
 use dissector::capture::Reader;
 use dissector::flow::row::{Endpoint, FlowRow};
 use dissector::flow::{Analyzer, Place};
 use dissector::frame::{Encapsulation, Frame, LayerKind, LinkType, icrc};
 use dissector::wire::{Kind, ROCE_UDP_PORT, Role, outer};
-use roce_ebpf::abi::Direction;
 use roce_ebpf::abi::key::{NO_QP, family};
+use roce_ebpf::abi::{Direction, event};
 use roce_tests::bench::{Bench, SHORTEST};
+use roce_tests::netns::Pair;
 use roce_tests::{all_captures, is_root};
+use roce_user::attach::Attach;
 use roce_user::error::Error;
 use roce_user::load::Options;
 use roce_user::maps;
+use roce_user::ring::Events;
+use roce_user::snapshot::Live;
 
 const XDP_PASS: u32 = 2;
 const TC_ACT_UNSPEC: i32 = -1;
@@ -475,4 +479,156 @@ fn sequences_equal_the_analysers_on_every_capture() {
     }
     assert!(flows > 150 && paired > flows / 2, "{paired} of {flows} joined");
     assert!(different.is_empty(), "{} of {flows}:\n{}", different.len(), different.join("\n"));
+}
+
+#[test]
+fn more_flows_than_there_is_room_for_lose_no_packet() {
+    need_root!();
+    let mut bench = Bench::new(&Options { max_flows: 64, ..Options::default() });
+    let path = all_captures().into_iter().find(|p| p.ends_with("ecn_ect0.pcap")).expect("it is there");
+    let (_, frame) = frames(&path).into_iter().find(|(_, f)| matches!(meant(f), Some(Ok(_)))).expect("RoCE");
+    for n in 0..1000u32 {
+        let mut f = frame.clone();
+        // the destination QP of a BTH behind an IPv4 header without options
+        f[47..50].copy_from_slice(&n.to_be_bytes()[1..]);
+        assert_eq!(bench.xdp(&f), XDP_PASS);
+        bench.xdp(&f);
+    }
+    let s = bench.snapshot();
+    assert_eq!(s.flows.len(), 64);
+    let sum: u64 = s.flows.iter().map(|f| f.packets).sum();
+    assert_eq!((sum, s.totals.overflow_packets), (128, 2000 - 128));
+    assert_eq!(s.totals.roce_packets, 2000);
+    assert_eq!(s.totals.roce_bytes, 2000 * frame.len() as u64);
+    assert_eq!(s.unexplained, 0);
+    // room that is given back is used again
+    bench.clear();
+    for n in 500..540u32 {
+        let mut f = frame.clone();
+        f[47..50].copy_from_slice(&n.to_be_bytes()[1..]);
+        bench.xdp(&f);
+    }
+    let s = bench.snapshot();
+    assert_eq!((s.flows.len(), s.flows.iter().map(|f| f.packets).sum::<u64>()), (40, 40));
+}
+
+#[test]
+fn reported_packets_come_with_their_bytes() {
+    need_root!();
+    let options = Options { events: u32::MAX, sample_every: 1, ..options() };
+    let mut bench = Bench::new(&options);
+    let mut events = Events::of(&mut bench.ebpf).expect("the ring is there");
+    let mut kinds = 0;
+    let (mut sent, mut naks) = (0u64, 0);
+    for path in all_captures() {
+        for (_, f) in frames(&path) {
+            bench.xdp(&f);
+            let Some(Ok((key, opcode))) = meant(&f) else {
+                assert!(events.next_event().is_none(), "only RoCE is reported");
+                continue;
+            };
+            sent += 1;
+            let e = events.next_event().expect("every packet is asked for");
+            assert_eq!((e.wire_len as usize, e.opcode, e.dest_qp, e.outgoing), (f.len(), opcode, key.2, false));
+            assert_eq!(e.bytes, f[..e.bytes.len()]);
+            // headers at least; a management datagram whole
+            let most = if key.2 <= 1 { event::LONG } else { event::SHORT };
+            assert_eq!(e.bytes.len(), f.len().min(most));
+            kinds |= e.kinds;
+            naks += u64::from(e.kinds & event::kind::NAK != 0);
+            assert!(events.next_event().is_none(), "one packet, one event");
+        }
+    }
+    let t = bench.totals(Direction::In);
+    assert_eq!((t.roce_packets(), t.events_lost, events.malformed), (sent, 0, 0));
+    assert!(naks > 20, "{naks}");
+    let all = event::kind::NAK | event::kind::GAP | event::kind::REPEAT | event::kind::MAD | event::kind::NEW_FLOW;
+    assert_eq!(kinds & all, all);
+    // a ring that nobody reads fills up, and what it cannot take is counted
+    let path = all_captures().into_iter().find(|p| p.ends_with("ecn_ect0.pcap")).expect("it is there");
+    let (_, frame) = frames(&path).into_iter().find(|(_, f)| matches!(meant(f), Some(Ok(_)))).expect("RoCE");
+    for _ in 0..10_000 {
+        bench.xdp(&frame);
+    }
+    let mut kept = 0;
+    while events.next_event().is_some() {
+        kept += 1;
+    }
+    let lost = bench.totals(Direction::In).events_lost;
+    assert!(lost > 0);
+    assert_eq!(kept + lost, 10_000);
+}
+
+#[test]
+fn live_frames_are_counted_to_the_last_one() {
+    need_root!();
+    let pair = Pair::with_mtu(1500).expect("a veth pair");
+    let path = all_captures().into_iter().find(|p| p.ends_with("ipv6_write.pcap")).expect("it is there");
+    let v6 = frames(&path);
+    let path = all_captures().into_iter().find(|p| p.ends_with("ecn_ce_out.pcap")).expect("it is there");
+    let all: Vec<Vec<u8>> = frames(&path).into_iter().chain(v6).map(|(_, f)| f).filter(|f| f.len() <= 1514).collect();
+    const TIMES: u32 = 20_000;
+    // the far end counts; this end makes the frames, each TIMES times, as fast as the machine can
+    let mut counter =
+        pair.b.run(|| Live::start(&["b0"], &options(), &Attach::default())).expect("entered").expect("attached");
+    let sender = pair.a.run(|| -> (Live, u32) {
+        let live =
+            Live::start(&["a0"], &options(), &Attach { no_egress: true, ..Attach::default() }).expect("attached");
+        let index = live.taps()[0].interface.index;
+        (live, index)
+    });
+    let (_keep, index) = sender.expect("entered");
+    let mut want: BTreeMap<FlowKey, (u64, u64)> = BTreeMap::new();
+    let mut other = 0;
+    pair.a
+        .run(|| {
+            let mut ebpf = aya::EbpfLoader::new().load(roce_user::load::DESIGNS).expect("the designs load");
+            let program = roce_user::load::xdp(&mut ebpf, "send_back").expect("it loads");
+            for f in &all {
+                // struct xdp_md: data, data_end, data_meta, ingress_ifindex, rx_queue_index, egress_ifindex
+                let len = u32::try_from(f.len()).expect("short");
+                let context: Vec<u8> = [0, len, 0, index, 0, 0].iter().flat_map(|v: &u32| v.to_ne_bytes()).collect();
+                let run = TestRunOptions {
+                    data_in: Some(f),
+                    ctx_in: Some(&context),
+                    repeat: TIMES,
+                    attrs: TestRunAttrs::new().xdp_live_frames(64),
+                    ..TestRunOptions::new()
+                };
+                program.test_run(run).expect("live frames");
+            }
+        })
+        .expect("entered");
+    for f in &all {
+        match meant(f) {
+            Some(Ok((key, _))) => {
+                let w = want.entry(key).or_default();
+                w.0 += u64::from(TIMES);
+                w.1 += u64::from(TIMES) * f.len() as u64;
+            }
+            _ => other += u64::from(TIMES),
+        }
+    }
+    // the last batch may still be on its way through the other CPU
+    let total = u64::from(TIMES) * all.len() as u64;
+    let begun = std::time::Instant::now();
+    let s = loop {
+        let s = counter.snapshot().expect("readable");
+        if s.totals.packets >= total || begun.elapsed() > std::time::Duration::from_secs(20) {
+            break s;
+        }
+        std::thread::yield_now();
+    };
+    let got: BTreeMap<FlowKey, (u64, u64)> = s
+        .flows
+        .iter()
+        .zip(&s.places)
+        .filter(|(_, p)| !p.outgoing)
+        .map(|(r, _)| (key_of(r), (r.packets, r.bytes)))
+        .collect();
+    assert_eq!(got, want);
+    assert_eq!(s.totals.overflow_packets, 0);
+    assert_eq!(s.unexplained, 0);
+    // the interfaces talk a little by themselves (neighbour discovery)
+    assert!(s.totals.other_packets >= other);
 }

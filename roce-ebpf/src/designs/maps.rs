@@ -60,6 +60,12 @@ pub fn nothing(_ctx: XdpContext) -> u32 {
     XDP_PASS
 }
 
+/// Sends every frame out where it "came in": with live frames a source of traffic.
+#[xdp(frags)]
+pub fn send_back(_ctx: XdpContext) -> u32 {
+    aya_ebpf::bindings::xdp_action::XDP_TX
+}
+
 /// The product's: a per-CPU cache of slot numbers, short keys with the CPU in them, an array that is mapped.
 #[xdp(frags)]
 #[inline(always)]
