@@ -141,7 +141,7 @@ def judge(v, folder, name, program):
                 side, other = w[1], "ab".replace(w[1], "")
                 hit = collections.Counter((e["opcode"], e["psn"]) for e in injections(json.loads(text(f".fault-{side}"))))
                 theirs, own = (collections.Counter((k.name, k.psn) for k in captures[s] if k.mac == bytes.fromhex("52540000000" + other)) for s in (other, side))
-                v.check(name, line, theirs - own == hit and not own - theirs, f"reported {dict(hit)}, missing on {side}: {dict(theirs - own)}")
+                v.check(name, line, theirs - own == hit and not own - theirs, f"{sum(hit.values())} reported, {sum((theirs - own).values())} missing on {side}; reported and not missing: {dict(hit - (theirs - own))}; missing and not reported: {dict((theirs - own) - hit)}")
             else: v.check(name, line, False, "judge.py does not know these words")
         except Exception as e: v.check(name, line, False, f"{type(e).__name__}: {e}")
 
@@ -157,7 +157,7 @@ def main():
     names = sorted({f[:-5] for f in os.listdir(folder) if f.endswith(".pcap") and not f.endswith(".b.pcap")} | {f[:-7] for f in os.listdir(folder) if f.endswith(".expect")})
     v = Verdicts()
     for name in names: judge(v, folder, name, program)
-    for name, what, detail in v.bad: print(f"FAIL {name}: {what}: {detail}")
+    for name, what, detail in v.bad: print(f"FAIL {name}: {what}: {detail if len(detail) < 700 else detail[:700] + ' ...'}")
     print(f"{len(names)} recordings, {v.good} comparisons hold, {len(v.bad)} do not")
     sys.exit(1 if v.bad else 0)
 

@@ -402,10 +402,11 @@ impl Pair<'_> {
         c.args(["-nodefaults", "-no-reboot", "-display", "none", "-monitor", "none", "-serial", &console]);
         c.arg("-kernel").arg(boot.join(format!("vmlinuz-{}", self.kernel)));
         c.arg("-initrd").arg(boot.join(format!("initramfs-{}", self.kernel)));
+        // no_timer_check: on a busy host the kernel finds its timer too slow and stops
         c.args([
             "-append",
             &format!(
-                "console=ttyS0 quiet panic=-1 mitigations=off random.trust_cpu=on role={role} labmtu={}{}",
+                "console=ttyS0 quiet panic=-1 no_timer_check mitigations=off random.trust_cpu=on role={role} labmtu={}{}",
                 self.mtu,
                 if self.shell { " labshell" } else { "" },
             ),
