@@ -425,7 +425,7 @@ fn an_nvme_read_its_data_and_its_completion() {
     for (n, op) in [WRITE[0], WRITE[1], WRITE[1], WRITE[2]].into_iter().enumerate() {
         let ext: &[u8] = if n == 0 { &reth } else { &[] };
         let psn = u32::try_from(n).expect("few");
-        let line = t.say(2, op, 0x11, 0xff_fffe + psn & 0xff_ffff, ext, &[7; 1024]);
+        let line = t.say(2, op, 0x11, (0xff_fffe + psn) & 0xff_ffff, ext, &[7; 1024]);
         assert_eq!(line, format!("NVMe data of Read CID 0x0005, offset {}", n * 1024));
     }
     let mut cqe = vec![0; 16];
@@ -468,7 +468,12 @@ fn a_reply_that_lies_in_its_chunk() {
     let head = words(&[9, 1, 32, 0, 0, 0, 1, 1, 0xabcd, 3000, 0, 0x1000]);
     t.say(1, SEND, 0x33, 1, &[], &[head, call(9, 3, 17, &[])].concat());
     let reth = Reth::emit(0x1000, 0xabcd, 3000);
-    t.say(2, WRITE[0], 0x44, 10, &reth, &[1; 1024]);
+    let mut reply = words(&[9, 1, 0, 0, 0, 0, 70]);
+    reply.resize(1024, 0);
+    assert_eq!(
+        t.say(2, WRITE[0], 0x44, 10, &reth, &reply),
+        "NFS v3 READDIRPLUS reply STALE in the reply chunk, offset 0 XID 0x00000009"
+    );
     t.say(2, WRITE[1], 0x44, 11, &[], &[1; 1024]);
     t.say(2, WRITE[2], 0x44, 12, &[], &[1; 952]);
     let nomsg = words(&[9, 1, 32, 1, 0, 0, 1, 1, 0xabcd, 3000, 0, 0x1000]);

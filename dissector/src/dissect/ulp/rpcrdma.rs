@@ -471,6 +471,31 @@ impl Calls {
     }
 }
 
+/// The reply at the start of a chunk that the call named, if its first words are those of the reply to that call.
+fn reply_in_chunk<'a>(facts: &Facts, b: &'a [u8]) -> Option<Rpc<'a>> {
+    let moved = facts.moved.filter(|m| m.way == Way::Write && m.offset == 0)?;
+    let xid = moved.buffer?.tag;
+    rpc(b).filter(|m| m.reply && m.xid == xid)
+}
+
+/// What became of a call, in words with a blank or colon in front.
+fn outcome(c: &Call, m: &Rpc<'_>, out: &mut String) {
+    // writing to a String cannot fail
+    if let Some(accept @ 1..) = m.accept {
+        let _ = write!(out, ": {}", accept_name(accept.into()).unwrap_or_default());
+    } else if m.state == Some(1) {
+        out.push_str(": denied");
+    } else if c.program == nfs::NFS
+        && c.procedure != 0
+        && let Some(status) = Xdr::new(m.rest).u32()
+    {
+        let _ = match nfs::status_name(status) {
+            Some(n) => write!(out, " {n}"),
+            None => write!(out, " status {status}"),
+        };
+    }
+}
+
 /// Adds the payload of a packet.
 pub fn build<'a>(facts: &Facts, b: &'a [u8], o: usize, tree: &mut Tree<'a>) {
     match facts.kind {
@@ -492,6 +517,9 @@ pub fn build<'a>(facts: &Facts, b: &'a [u8], o: usize, tree: &mut Tree<'a>) {
                 tree.add(&CHUNK_DATA, o..o + b.len(), b);
             }
             tree.close();
+            if let Some(m) = reply_in_chunk(facts, b) {
+                call_or_reply(facts, &Header::default(), &m, b, o, tree);
+            }
         }
     }
 }
@@ -684,6 +712,13 @@ fn words(facts: &Facts, b: &[u8], out: &mut String) {
             let _ = write!(out, ", offset {}", facts.offset);
         }
         What::Chunk => {
+            if let (Some(c), Some(m)) = (&facts.call, reply_in_chunk(facts, b)) {
+                c.words(out);
+                out.push_str(" reply");
+                outcome(c, &m, out);
+                let _ = write!(out, " in the reply chunk, offset 0 XID {:#010x}", m.xid);
+                return;
+            }
             out.push_str(match facts.moved.map(|m| m.way) {
                 Some(Way::ReadRequest) => "reads the chunk of ",
                 Some(Way::ReadResponse) => "data out of the chunk of ",
@@ -731,19 +766,7 @@ fn name_message(facts: &Facts, h: &Header, m: Option<&Rpc<'_>>, out: &mut String
             c.words(out);
             out.push_str(if m.reply { " reply" } else { " call" });
             if m.reply {
-                if let Some(accept @ 1..) = m.accept {
-                    let _ = write!(out, ": {}", accept_name(accept.into()).unwrap_or_default());
-                } else if m.state == Some(1) {
-                    out.push_str(": denied");
-                } else if c.program == nfs::NFS
-                    && c.procedure != 0
-                    && let Some(status) = Xdr::new(m.rest).u32()
-                {
-                    let _ = match nfs::status_name(status) {
-                        Some(n) => write!(out, " {n}"),
-                        None => write!(out, " status {status}"),
-                    };
-                }
+                outcome(c, m, out);
             }
         }
         (call, None) => {
