@@ -98,7 +98,7 @@ impl Order {
     }
 
     fn packet(self, interface: u32, ticks: u64, data: &[u8], wire: u32, options: &[Vec<u8>]) -> Vec<u8> {
-        let [hi, lo] = [(ticks >> 32) as u32, ticks as u32];
+        let [hi, lo] = [ticks >> 32, ticks & 0xffff_ffff].map(|v| u32::try_from(v).unwrap());
         let len = u32::try_from(data.len()).unwrap();
         let mut body: Vec<u8> = [interface, hi, lo, len, wire].into_iter().flat_map(|v| self.u32(v)).collect();
         body.extend(data);
@@ -162,7 +162,7 @@ fn rich_pcapng() -> Vec<u8> {
     );
     b.extend(be.section(&[]));
     // the name is no UTF-8, which the crate refuses
-    b.extend(be.interface(276, &[be.option(2, &[0xff]), be.option(9, &[0x80 | 10])]));
+    b.extend(be.interface(276, &[be.option(2, &[0xff]), be.option(9, &[0x8a])]));
     b.extend(be.interface(1, &[]));
     b.extend(be.packet(0, 3 * 1024 + 512, b"half", 4, &[be.option(4, &be.u64(3))]));
     b.extend(be.block(3, &[&be.u32(6)[..], b"simple"].concat()));
@@ -356,7 +356,7 @@ fn a_growing_stream_gives_each_packet_as_soon_as_it_is_whole() {
 
 #[test]
 fn records_larger_than_the_window() {
-    let big: Vec<u8> = (0..3_000_000_u32).map(|i| i as u8).collect();
+    let big: Vec<u8> = (0..3_000_000_u32).map(|i| i.to_le_bytes()[0]).collect();
     let o = ORDERS[0];
     let bytes = o.classic(0xa1b2_c3d4, 1, &[(1, 0, 9, b"small"), (2, 0, 9, &big), (3, 0, 9, b"tail")]);
     let mut r = read(bytes.clone()).unwrap();
@@ -466,7 +466,7 @@ fn mutated_files_never_panic_or_grow() {
         std::fs::read(capture("op_read.pcap")).unwrap(),
         ORDERS[1].classic(0xa1b2_3c4d, 1, &[(1, 2, 3, b"abc")]),
     ];
-    for round in 0..3_000 {
+    for round in 0..1_500 {
         let mut b = seeds[round % seeds.len()].clone();
         for _ in 0..=dice(3) {
             let at = dice(b.len());
