@@ -215,13 +215,26 @@ fn story(row: &Row) -> Result<(), Failed> {
     Ok(())
 }
 
+/// One thread or four, the whole file or its chunks: the same answers, to the letter.
+fn threads(row: &Row) -> Result<(), Failed> {
+    let told = |threads| -> Result<String, Failed> {
+        let file = captures().join(&row.file);
+        let read = analyse::read_with(&file, true, ROCE_UDP_PORT, DEFAULT_GBIT, threads, &mut ())?;
+        let lines: Vec<_> = read.analyzer.lines().collect();
+        Ok(serde_json::to_string(&(lines, finding::check(&read.analyzer)))?)
+    };
+    if told(1)? == told(4)? { Ok(()) } else { Err("one thread and four give different answers".into()) }
+}
+
 fn main() {
     let arguments = Arguments::from_args();
     let trials = rows()
         .into_iter()
         .zip(rows())
-        .flat_map(|(a, b)| {
+        .zip(rows())
+        .flat_map(|((a, b), c)| {
             [
+                Trial::test(format!("threads and {}", c.file), move || threads(&c)),
                 Trial::test(format!("numbers of {}", a.file), move || compare(&a)),
                 Trial::test(format!("findings of {}", b.file), move || story(&b)),
             ]

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use dissector::capture::Timestamp;
+use dissector::capture::{Reader, Timestamp};
 use dissector::cli::analyse;
 use dissector::flow::asides::DEFAULT_GBIT;
 use dissector::flow::{Analyzer, Place};
@@ -60,6 +60,20 @@ fn flows(file: &Path, verify: bool, threads: usize) -> Result<u64> {
     Ok(read.analyzer.totals().packets)
 }
 
+/// Reading alone, and down to the transport packet: what is left to the analysis.
+fn reading(file: &Path, parse: bool) -> Result<u64> {
+    let mut reader = Reader::open(file)?;
+    while let Some(r) = reader.next()? {
+        if parse {
+            let frame = Frame::parse(r.bytes, r.wire_len as usize, LinkType(r.link), ROCE_UDP_PORT);
+            std::hint::black_box(frame.packet());
+        } else {
+            std::hint::black_box(r.bytes.first());
+        }
+    }
+    Ok(reader.packets())
+}
+
 fn median(mut v: Vec<f64>) -> f64 {
     v.sort_by(f64::total_cmp);
     v.get(v.len() / 2).copied().unwrap_or(0.0)
@@ -70,14 +84,21 @@ fn main() -> Result<()> {
     let file = folder.path().join("writes.pcap");
     let size = Traffic { packets: PACKETS, ..Traffic::default() }.write_file(&file)?;
     eprintln!("{PACKETS} packets, {size} bytes");
+    let (mut read, mut parse) = (vec![], vec![]);
     let (mut off, mut on, mut two, mut rate) = (vec![], vec![], vec![], vec![]);
     bare(&file)?;
     for round in 0..ROUNDS {
         let (base, _) = timed(|| bare(&file))?;
+        let (r, _) = timed(|| reading(&file, false))?;
+        let (p, _) = timed(|| reading(&file, true))?;
         let (a, _) = timed(|| flows(&file, false, 1))?;
         let (b, wall_one) = timed(|| flows(&file, true, 1))?;
         let (_, wall_two) = timed(|| flows(&file, true, 2))?;
-        eprintln!("round {round}: bare {base:.3} s, without ICRC {a:.3} s, with ICRC {b:.3} s of CPU");
+        eprintln!(
+            "round {round}: bare {base:.3} s, reading {r:.3} s, frames {p:.3} s, without ICRC {a:.3} s, with ICRC {b:.3} s of CPU"
+        );
+        read.push(base / r * 100.0);
+        parse.push(base / p * 100.0);
         off.push(base / a * 100.0);
         on.push(base / b * 100.0);
         two.push(wall_one / wall_two);
@@ -89,6 +110,8 @@ fn main() -> Result<()> {
     let lines = json!([
         {"name": "flows --no-icrc, of the bare loop", "value": off, "unit": "%", "target": 60, "ok": off >= 60.0},
         {"name": "flows with every ICRC, of the bare loop", "value": on, "unit": "%", "target": 35, "ok": on >= 35.0},
+        {"name": "reading records only, of the bare loop", "value": median(read), "unit": "%", "target": null, "ok": null},
+        {"name": "records, frames and headers, of the bare loop", "value": median(parse), "unit": "%", "target": null, "ok": null},
         {"name": "flows --no-icrc, one thread", "value": median(rate), "unit": "M packets/CPU s", "target": null, "ok": null},
         {"name": "two threads against one, with ICRC", "value": median(two), "unit": "x", "target": null, "ok": null},
         {"name": "seeded faults: recall", "value": recall * 100.0, "unit": "%", "target": 100, "ok": recall >= 1.0},

@@ -20,6 +20,7 @@ pub mod recent;
 pub mod report;
 pub mod row;
 pub mod sequence;
+pub mod stall;
 pub mod state;
 
 use hashbrown::HashMap;
@@ -98,6 +99,7 @@ pub struct Analyzer {
     quality: Quality,
     connections: Connections,
     asides: Asides,
+    classes: stall::Classes,
 }
 
 /// Flows that left the table to make room.
@@ -138,6 +140,7 @@ impl Analyzer {
             quality: Quality::default(),
             connections: Connections::default(),
             asides: Asides::default(),
+            classes: stall::Classes::default(),
         }
     }
 
@@ -234,6 +237,9 @@ impl Analyzer {
         if let Some(id) = net.ip_id {
             f.ip_id.take(id);
         }
+        if op.payload == Payload::Data && f.ordered() {
+            self.classes.take(outer::dscp(net.tos), i, place, op.position, info.repeat.is_some());
+        }
         info
     }
 
@@ -272,6 +278,11 @@ impl Analyzer {
     /// Tells the speed of the link, Gbit/s: pauses are counted in bit times.
     pub fn link_speed(&mut self, gbit: f64) {
         self.asides.gbit = gbit;
+    }
+
+    /// Classes that stood still.
+    pub fn stalls(&self) -> &[stall::Stall] {
+        &self.classes.stalls
     }
 
     /// What frames without RoCE said about it.
@@ -961,7 +972,7 @@ fn finish_request(f: &mut Flow, c: &Context<'_>, arrival: Arrival) {
 
 fn response(f: &mut Flow, mut peer: Option<&mut Flow>, c: &Context<'_>, info: &mut PacketInfo) {
     let psn = c.psn();
-    f.last_response = (c.place.at, c.place.number);
+    f.last_response = c.place.at;
     if c.op.kind != Kind::Ack {
         f.responses += 1;
         data_response(f, peer.as_deref_mut(), c, info);
@@ -1270,13 +1281,80 @@ fn answer(p: &mut Flow, f: &Flow, c: &Context<'_>, info: &mut PacketInfo) {
 fn notification(f: &mut Flow, c: &Context<'_>) {
     f.cnps += 1;
     let at = c.place.at;
-    if f.cnps == 1 {
-        f.cnp_times = (at, at);
-    } else {
-        if let Ok(d) = u64::try_from(at.since(f.cnp_times.1)) {
-            f.cnp_spacing = Some(f.cnp_spacing.map_or(d, |s| s.min(d)));
-        }
-        f.cnp_times.1 = at;
+    if f.cnps > 1
+        && let Ok(d) = u64::try_from(at.since(f.latest_cnp))
+    {
+        f.cnp_spacing = f.cnp_spacing.min(d);
     }
+    f.latest_cnp = at;
     f.note(c.event(Happened::Cnp, 0, 0));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::LinkType;
+    use crate::frame::icrc::Why;
+    use crate::wire::BthFields;
+    use crate::wire::opcode::byte;
+
+    /// A SEND Only over IPv4 from 10.0.0.1 to 10.0.0.2.
+    fn send(qp: u32, psn: u32) -> Vec<u8> {
+        let mut f = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0];
+        f.extend([0x45, 2, 0, 44, 0, 1, 0x40, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+        f.extend([0xc0, 0, 0x12, 0xb7, 0, 24, 0, 0]);
+        f.extend(BthFields::new(byte::RcSendOnly, qp, psn).emit());
+        f.extend([0; 4]);
+        f
+    }
+
+    fn push(a: &mut Analyzer, number: u64, at: i64, bytes: &[u8]) -> PacketInfo {
+        let frame = Frame::parse(bytes, bytes.len(), LinkType::ETHERNET, crate::wire::ROCE_UDP_PORT);
+        let packet = frame.packet().unwrap().unwrap();
+        a.push(Place { number, at: Timestamp(at) }, &frame, &packet, Verdict::Unchecked(Why::Off))
+    }
+
+    #[test]
+    fn a_flow_takes_two_kib_at_the_most() {
+        // a requester in good health: itself, its latest packets, its latencies
+        let healthy = size_of::<Flow>() + size_of::<recent::Recent>() + size_of::<histogram::Histogram>();
+        assert!(healthy <= 2048, "{healthy} bytes: Flow alone {}", size_of::<Flow>());
+    }
+
+    #[test]
+    fn made_up_queue_pairs_are_bounded() {
+        let mut a = Analyzer::with_limit(1000);
+        for n in 0..20_000u32 {
+            let qp = n.wrapping_mul(7919) & 0xff_ffff;
+            push(&mut a, u64::from(n) + 1, i64::from(n), &send(qp, n));
+        }
+        assert_eq!(a.flows().count(), 1000);
+        let kept: u64 = a.flows().map(|f| f.packets).sum();
+        assert_eq!(kept + a.totals().overflow_packets, 20_000);
+        assert!(finding::check(&a).iter().any(|f| f.code == "flow-table-full"));
+    }
+
+    #[test]
+    fn silent_flows_make_room() {
+        let mut a = Analyzer::with_limit(10);
+        for n in 0..10 {
+            push(&mut a, u64::from(n) + 1, 0, &send(n, 1));
+        }
+        let later = push(&mut a, 11, IDLE + 1, &send(77, 1));
+        assert!(later.flow.is_some());
+        assert_eq!((a.expired().flows, a.expired().packets), (1, 1));
+        assert_eq!(a.flows().map(|f| f.packets).sum::<u64>() + a.expired().packets, a.totals().roce_packets);
+    }
+
+    #[test]
+    fn random_sequence_numbers_stay_bounded() {
+        let mut a = Analyzer::with_limit(100);
+        let mut x = 1u32;
+        for n in 0..50_000u64 {
+            x = x.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            push(&mut a, n + 1, i64::try_from(n).unwrap() * 1000, &send(5, x >> 8));
+        }
+        assert!(a.flows().count() <= 200);
+        assert_eq!(a.flows().map(|f| f.packets).sum::<u64>() + a.totals().overflow_packets, 50_000);
+    }
 }

@@ -25,7 +25,8 @@ pub struct Sent {
 pub struct Recent {
     tags: [u64; SLOTS],
     at: [Timestamp; SLOTS],
-    number: [u64; SLOTS],
+    /// The low 32 bits: evidence in a file of more packets than that is not worth the room.
+    number: [u32; SLOTS],
 }
 
 const VALID: u64 = 1 << 63;
@@ -57,7 +58,7 @@ impl Recent {
         }
         #[expect(clippy::cast_possible_truncation, reason = "the low 16 bits hold the identification")]
         Some(Sent {
-            number: *self.number.get(i)?,
+            number: u64::from(*self.number.get(i)?),
             at: *self.at.get(i)?,
             ip_id: tag as u16,
             again: tag & AGAIN != 0,
@@ -73,7 +74,10 @@ impl Recent {
         };
         *t = tag | u64::from(sent.ip_id) | if sent.again { AGAIN } else { 0 } | if sent.late { LATE } else { 0 };
         *a = sent.at;
-        *n = sent.number;
+        #[expect(clippy::cast_possible_truncation, reason = "the low half is kept")]
+        {
+            *n = sent.number as u32;
+        }
     }
 }
 

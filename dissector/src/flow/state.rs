@@ -232,10 +232,10 @@ pub struct Flow {
     pub last_packet: u64,
     /// Time and number of the latest request.
     pub last_request: (Timestamp, u64),
-    /// Of the latest response.
-    pub last_response: (Timestamp, u64),
-    /// By the low five bits of opcodes of `transport`.
-    pub opcodes: [u64; 32],
+    /// Time of the latest response.
+    pub last_response: Timestamp,
+    /// By the low five bits of opcodes of `transport`; what overflows goes into `others`.
+    pub opcodes: [u32; 32],
     /// Opcodes of other services on the same QP: CNP, mostly.
     pub others: Vec<(u8, u64)>,
     /// Messages completed.
@@ -256,10 +256,10 @@ pub struct Flow {
     pub rnr_zero: u64,
     /// CNPs.
     pub cnps: u64,
-    /// First CNP and latest.
-    pub cnp_times: (Timestamp, Timestamp),
-    /// Shortest time between two CNPs, nanoseconds.
-    pub cnp_spacing: Option<u64>,
+    /// Latest CNP.
+    pub latest_cnp: Timestamp,
+    /// Shortest time between two CNPs, nanoseconds; `u64::MAX` before there are two.
+    pub cnp_spacing: u64,
     /// ECN codepoints, as numbered on the wire.
     pub ecn: [u64; 4],
     /// ICRC verdicts.
@@ -404,7 +404,7 @@ impl Flow {
             last: at,
             last_packet: packet,
             last_request: (Timestamp(0), 0),
-            last_response: (Timestamp(0), 0),
+            last_response: Timestamp(0),
             opcodes: [0; 32],
             others: Vec::new(),
             messages: 0,
@@ -416,8 +416,8 @@ impl Flow {
             rnr_naks: 0,
             rnr_zero: 0,
             cnps: 0,
-            cnp_times: (at, at),
-            cnp_spacing: None,
+            latest_cnp: at,
+            cnp_spacing: u64::MAX,
             ecn: [0; 4],
             icrc: IcrcCounts::default(),
             icrc_flush: 0,
@@ -487,8 +487,10 @@ impl Flow {
             && t != Transport::Cnp
             && let Some(n) = self.opcodes.get_mut(usize::from(opcode & 0x1f))
         {
-            *n += 1;
-            return;
+            if let Some(more) = n.checked_add(1) {
+                *n = more;
+                return;
+            }
         }
         match self.others.iter_mut().find(|(o, _)| *o == opcode) {
             Some((_, n)) => *n += 1,
@@ -499,7 +501,7 @@ impl Flow {
     /// Packets of one opcode.
     pub fn of_opcode(&self, opcode: u8) -> u64 {
         let direct = if Transport::of(opcode) == self.transport {
-            self.opcodes.get(usize::from(opcode & 0x1f)).copied().unwrap_or(0)
+            self.opcodes.get(usize::from(opcode & 0x1f)).copied().map_or(0, u64::from)
         } else {
             0
         };
@@ -554,7 +556,7 @@ impl Flow {
     /// The row that all views share.
     pub fn row(&self) -> FlowRow {
         let base = (self.transport as u8) << 5;
-        let own = (0u8..32).zip(self.opcodes).map(|(low, n)| (base | low, n));
+        let own = (0u8..32).zip(self.opcodes).map(|(low, n)| (base | low, u64::from(n)));
         let opcodes: OpcodeCounts = own.chain(self.others.iter().copied()).collect();
         let [not_ect, ect1, ect0, ce] = self.ecn;
         FlowRow {

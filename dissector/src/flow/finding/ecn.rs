@@ -61,7 +61,7 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
                 ),
                 detail: format!(
                     "Congestion control is at work{}. Look for the queue that marks: incast towards {}, ECN thresholds of the last switch.",
-                    f.cnp_spacing.map(|s| format!("; CNPs are {} apart at the least", time(i64::try_from(s).unwrap_or(i64::MAX)))).unwrap_or_default(),
+                    Some(f.cnp_spacing).filter(|s| *s != u64::MAX).map(|s| format!("; CNPs are {} apart at the least", time(i64::try_from(s).unwrap_or(i64::MAX)))).unwrap_or_default(),
                     f.src
                 ),
                 flow: Some(f.id),

@@ -34,6 +34,7 @@ pub mod pause;
 pub mod read_depth;
 pub mod retry;
 pub mod rnr;
+pub mod stall;
 pub mod timeout;
 
 /// How bad.
@@ -100,6 +101,7 @@ pub const RULES: &[Rule] = &[
     ecn::find,
     cnp_forged::find,
     pause::find,
+    stall::find,
     dscp::find,
     entropy::find,
     gid::find,

@@ -45,7 +45,7 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
         let certain = silence > longest * 3 / 2;
         if rnr {
             // answered with ACK in the meantime would have cleared the attempts
-            let given_up = f.last_request.0 <= peer.map_or(f.last_request.0, |p| p.last_response.0);
+            let given_up = f.last_request.0 <= peer.map_or(f.last_request.0, |p| p.last_response);
             if !given_up {
                 continue;
             }
