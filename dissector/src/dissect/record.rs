@@ -103,7 +103,7 @@ fn protocols(input: &Input<'_, '_>) -> String {
         match layer.kind {
             LayerKind::Ethernet => add("eth:ethertype"),
             LayerKind::Vlan => {
-                add(if is_service_tag(input, layer) { "ieee8021ad:ethertype" } else { "vlan:ethertype" })
+                add(if is_service_tag(input, layer) { "ieee8021ad:ethertype" } else { "vlan:ethertype" });
             }
             LayerKind::Ipv4 => add("ip"),
             LayerKind::Ipv6 => {

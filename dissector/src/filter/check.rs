@@ -419,7 +419,7 @@ fn hex_bytes(text: &str) -> Option<Vec<u8>> {
     if t.len() == 1 {
         return two(t).map(|b| vec![b]);
     }
-    if !t.is_ascii() || t.len() % 2 != 0 {
+    if !t.is_ascii() || !t.len().is_multiple_of(2) {
         return None;
     }
     t.as_bytes().chunks(2).map(|c| std::str::from_utf8(c).ok().and_then(two)).collect()
@@ -513,9 +513,8 @@ fn prefix(text: &str, bits: usize, parse: impl Fn(&str) -> Option<Vec<u8>>) -> O
     let value = parse(address)?;
     let len: usize = len.parse().ok().filter(|l| *l <= bits)?;
     let mask = (0..bits / 8).map(|i| {
-        let ones = len.saturating_sub(i * 8).min(8);
-        // eight minus `ones` low bits are zero
-        !(0xffu16 >> ones) as u8
+        let ones = u32::try_from(len.saturating_sub(i * 8).min(8)).unwrap_or(8);
+        !0xffu8.checked_shr(ones).unwrap_or(0)
     });
     Some(Constant::Masked { value, mask: mask.collect() })
 }
