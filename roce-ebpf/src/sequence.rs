@@ -10,6 +10,8 @@
 //! acknowledged otherwise, so only inside one READ response do they follow each other; a jump of more than
 //! [`RESTART`] is another life of the queue pair, not a loss.
 
+#![expect(clippy::inline_always, reason = "the kernel program must not call: the verifier follows inlined code better")]
+
 use crate::abi::layout;
 
 /// PSNs that are remembered one by one.
@@ -201,6 +203,7 @@ impl Track {
     }
 
     #[inline(always)]
+    #[expect(clippy::cast_possible_truncation, reason = "the lower half of the word is meant")]
     fn inside_read(&self, psn: u32) -> bool {
         if self.reads == 0 {
             return false;

@@ -48,13 +48,13 @@ pub const NOTABLE: u32 = event::kind::NAK
     | event::kind::MAD;
 
 impl Default for Options {
+    #[expect(clippy::cast_possible_truncation, reason = "a constant of 128")]
     fn default() -> Self {
         Self {
             port: ROCE_UDP_PORT,
             max_flows: 65_536,
             events: 0,
             sample_every: 0,
-            // a constant of 128
             snaplen: event::SHORT as u32,
             ring_bytes: 1 << 20,
             faults: false,
