@@ -547,6 +547,17 @@ fn occurrences_of_a_psn() {
 }
 
 #[test]
+fn a_box_in_the_path_sees_a_packet_twice_and_counts_it_once() {
+    need_root!();
+    let mut rig = rule("iter = 2");
+    for frame in sends(4, 0..3) {
+        assert!(!rig.drops(&frame));
+        assert_eq!(rig.run(Hook::TcOut, &frame), Some(Fate::Passed(frame.clone())));
+    }
+    assert!(rig.drops(&sends(4, [1])[0]));
+}
+
+#[test]
 fn relative_psns() {
     need_root!();
     let frames = [sends(8, 0xff_fffd..0x100_0005), sends(9, 50..55)].concat();

@@ -342,6 +342,10 @@ pub struct FaultFlowKey {
     pub dest_qp: u32,
     /// Source queue pair out of DETH, 0 without.
     pub src_qp: u32,
+    /// `DIRECTION_*`: a box in the path sees each packet come in and go out, which is no retransmission.
+    pub direction: u32,
+    /// Explicit padding.
+    pub pad: u32,
 }
 
 /// History of a flow.
@@ -515,13 +519,13 @@ const _: () = {
     assert!(size_of::<FaultMatch>() == 88);
     assert!(size_of::<FaultMatches>() == 88 * MAX_RULES);
     assert!(size_of::<FaultRule>() == 184);
-    assert!(size_of::<FaultFlowKey>() == 40);
+    assert!(size_of::<FaultFlowKey>() == 48);
     assert!(size_of::<FaultFlow>() == 200);
     assert!(size_of::<FaultSeen>() == 16);
     assert!(size_of::<FaultState>() == 40);
     assert!(size_of::<FaultTally>() == 32);
     assert!(size_of::<FaultCounters>() == 40);
-    assert!(size_of::<FaultEvent>() == 96 + 2 * HEADER_BYTES);
+    assert!(size_of::<FaultEvent>() == 104 + 2 * HEADER_BYTES);
     assert!(size_of::<FaultWatch>() == 32 + HEADER_BYTES);
 };
 
@@ -535,7 +539,7 @@ pub const fn mix(mut v: u64) -> u64 {
 }
 
 impl FaultFlowKey {
-    /// A number that depends on the flow alone, whatever order flows appear in.
+    /// A number that depends on the flow alone, whatever order flows appear in, and whichever way they pass.
     #[inline(always)]
     pub const fn hash(&self) -> u64 {
         let [s0, s1] = self.src;

@@ -84,6 +84,7 @@ pub struct Engine {
     mode: Mode,
     inward: bool,
     outward: bool,
+    wants_in: bool,
 }
 
 fn unusable(name: &str, why: impl ToString) -> Error {
@@ -146,6 +147,7 @@ impl Engine {
             told: 0,
             needs_copies: setup.rules.iter().any(|r| r.fault == Fault::Duplicate && r.direction != Direction::Out),
             mode: setup.mode,
+            wants_in: setup.rules.iter().any(|r| r.direction == Direction::In),
             inward: has(Direction::In),
             outward: has(Direction::Out),
             tables,
@@ -156,7 +158,9 @@ impl Engine {
     /// Attaches to an interface; says how, in words. The rules do not fire before [`Engine::arm`].
     pub fn attach(&mut self, interface: &Interface) -> Result<String, Error> {
         let mut how = Vec::new();
-        if self.inward {
+        // what goes out on the loopback comes in again: one look is enough
+        let inward = self.inward && !(self.outward && interface.name == "lo" && !self.wants_in);
+        if inward {
             let mut notes = Vec::new();
             let xdp = if self.needs_copies {
                 None
