@@ -463,7 +463,7 @@ fn run(s: &Scenario, kernel: &str, to: &Path, how: &How) -> Result<bool> {
         if running == 1 {
             one_ended.get_or_insert_with(Instant::now);
         }
-        if began.elapsed() > limit || one_ended.is_some_and(|t| t.elapsed() > Duration::from_secs(60)) {
+        if began.elapsed() > limit || one_ended.is_some_and(|t| t.elapsed() > Duration::from_mins(1)) {
             late = true;
             break;
         }
