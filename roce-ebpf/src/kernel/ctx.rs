@@ -30,9 +30,9 @@ pub trait Ctx {
     fn buffer_len(&self) -> u32;
     /// VLAN tag that the network card took out of the packet: TCI, or [`NO_VLAN`].
     fn lifted_vlan(&self) -> u16;
-    /// Brings more of the packet into the linear piece; `false` if there is no more. Pointers made
-    /// before are void.
-    fn pull(&self, len: u32) -> bool;
+    /// Brings `len` bytes, or as many as the packet has, into the linear piece; `false` if it had them already or cannot.
+    /// Pointers made before are void.
+    fn pull(&self, len: usize) -> bool;
     /// Copies bytes out, linear or not; `false` if the packet does not have them.
     ///
     /// # Safety
@@ -85,7 +85,7 @@ impl Ctx for XdpContext {
     }
 
     #[inline(always)]
-    fn pull(&self, _len: u32) -> bool {
+    fn pull(&self, _len: usize) -> bool {
         false
     }
 
@@ -128,9 +128,11 @@ impl Ctx for TcContext {
     }
 
     #[inline(always)]
-    fn pull(&self, len: u32) -> bool {
-        let len = if len > self.len() { self.len() } else { len };
-        self.pull_data(len).is_ok()
+    fn pull(&self, len: usize) -> bool {
+        let whole = self.len() as usize;
+        let len = if len > whole { whole } else { len };
+        // not for nothing: the helper copies a packet that is shared
+        self.data_end() - self.data() < len && self.pull_data(len as u32).is_ok()
     }
 
     #[inline(always)]

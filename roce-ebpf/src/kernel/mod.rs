@@ -87,7 +87,7 @@ pub fn packet<C: Ctx>(ctx: &C, direction: Direction) {
             totals.fragments += 1;
             return count::other(ctx, totals);
         }
-        Outer::Other => return count::other(ctx, totals),
+        Outer::Short | Outer::Other => return count::other(ctx, totals),
     };
     let Some(mut parsed) = roce::parse(ctx, &outer, direction) else {
         totals.malformed += 1;
@@ -96,15 +96,19 @@ pub fn packet<C: Ctx>(ctx: &C, direction: Direction) {
     count::roce(ctx, totals, &mut parsed);
 }
 
-/// Walks the outer headers, and sees to it that what follows them is in the linear piece if the packet has it.
+/// Bytes that are brought into the linear piece when it ends before the outer headers do: they and what the counters look
+/// at, with two tags and all IPv4 options, or with IPv6 extension headers of the usual lengths.
+const HEADERS: usize = 192;
+
+/// Walks the outer headers, and sees to it that what follows them is in the linear piece if the packet has it. Packet
+/// sockets hand out frames larger than a page with the link header alone in it.
 #[inline(always)]
 pub fn reach<C: Ctx>(ctx: &C) -> Outer {
     let outer = outer::walk(ctx, ROCE_PORT.load());
-    if let Outer::Roce(at) = &outer
-        && ctx.at::<{ roce::COUNTED }>(at.bth).is_none()
-        && ctx.pull((at.bth + roce::COUNTED) as u32)
-    {
-        return outer::walk(ctx, ROCE_PORT.load());
-    }
-    outer
+    let wanted = match &outer {
+        Outer::Roce(at) => at.bth + roce::COUNTED,
+        Outer::Short => HEADERS,
+        Outer::Fragment | Outer::Other => return outer,
+    };
+    if ctx.pull(wanted) { outer::walk(ctx, ROCE_PORT.load()) } else { outer }
 }

@@ -16,6 +16,8 @@ pub enum Outer {
     Roce(At),
     /// Fragment of a UDP datagram: without the others it cannot be told what it carries.
     Fragment,
+    /// The linear piece ends before that can be told.
+    Short,
     /// Anything else.
     Other,
 }
@@ -57,13 +59,13 @@ pub enum Net {
 /// Walks the outer headers.
 #[inline(always)]
 pub fn walk<C: Ctx>(ctx: &C, port: u16) -> Outer {
-    let Some(eth) = ctx.at::<ETH_LEN>(0) else { return Outer::Other };
+    let Some(eth) = ctx.at::<ETH_LEN>(0) else { return Outer::Short };
     let mut ethertype = be16::<12, 14>(eth);
     let mut o = ETH_LEN;
     let mut vlan = ctx.lifted_vlan();
     let mut tags = 0;
     while tags < MAX_VLAN_TAGS && outer::is_vlan(ethertype) {
-        let Some(tag) = ctx.at::<VLAN_LEN>(o) else { return Outer::Other };
+        let Some(tag) = ctx.at::<VLAN_LEN>(o) else { return Outer::Short };
         vlan = be16::<0, 4>(tag);
         ethertype = be16::<2, 4>(tag);
         o += VLAN_LEN;
@@ -82,7 +84,7 @@ pub fn walk<C: Ctx>(ctx: &C, port: u16) -> Outer {
 
 #[inline(always)]
 fn v4<C: Ctx>(ctx: &C, net: usize, vlan: u16, port: u16) -> Outer {
-    let Some(ip) = ctx.at::<IPV4_LEN>(net) else { return Outer::Other };
+    let Some(ip) = ctx.at::<IPV4_LEN>(net) else { return Outer::Short };
     if u8_at::<9, 20>(ip) != IPPROTO_UDP {
         return Outer::Other;
     }
@@ -93,7 +95,7 @@ fn v4<C: Ctx>(ctx: &C, net: usize, vlan: u16, port: u16) -> Outer {
     }
     if be16::<6, 20>(ip) & IPV4_FRAGMENT_MASK != 0 {
         // its header must be there for that to be said
-        return if ctx.at::<1>(net + header - 1).is_some() { Outer::Fragment } else { Outer::Other };
+        return if ctx.at::<1>(net + header - 1).is_some() { Outer::Fragment } else { Outer::Short };
     }
     let tos = u8_at::<1, 20>(ip);
     let end = net + be16::<2, 20>(ip) as usize;
@@ -102,7 +104,7 @@ fn v4<C: Ctx>(ctx: &C, net: usize, vlan: u16, port: u16) -> Outer {
 
 #[inline(always)]
 fn v6<C: Ctx>(ctx: &C, net: usize, vlan: u16, port: u16) -> Outer {
-    let Some(ip) = ctx.at::<IPV6_LEN>(net) else { return Outer::Other };
+    let Some(ip) = ctx.at::<IPV6_LEN>(net) else { return Outer::Short };
     let head = Grh(ip); // the same layout
     if head.ip_ver() != 6 {
         return Outer::Other;
@@ -114,10 +116,10 @@ fn v6<C: Ctx>(ctx: &C, net: usize, vlan: u16, port: u16) -> Outer {
     while n < MAX_IPV6_EXTENSIONS
         && matches!(next, IPPROTO_HOPOPTS | IPPROTO_ROUTING | IPPROTO_DSTOPTS | IPPROTO_FRAGMENT)
     {
-        let Some([after, len]) = ctx.at::<2>(o) else { return Outer::Other };
+        let Some([after, len]) = ctx.at::<2>(o) else { return Outer::Short };
         let mut size = (*len as usize + 1) * 8;
         if next == IPPROTO_FRAGMENT {
-            let Some(f) = ctx.at::<IPV6_FRAGMENT_LEN>(o) else { return Outer::Other };
+            let Some(f) = ctx.at::<IPV6_FRAGMENT_LEN>(o) else { return Outer::Short };
             if be16::<2, 8>(f) & IPV6_FRAGMENT_MASK != 0 {
                 return if *after == IPPROTO_UDP { Outer::Fragment } else { Outer::Other };
             }
@@ -138,7 +140,7 @@ fn v6<C: Ctx>(ctx: &C, net: usize, vlan: u16, port: u16) -> Outer {
 /// `at.bth` is where UDP starts, and is moved on; `end` is where the IP packet says that it ends.
 #[inline(always)]
 fn udp<C: Ctx>(ctx: &C, at: At, end: usize, port: u16) -> Outer {
-    let Some(u) = ctx.at::<UDP_LEN>(at.bth) else { return Outer::Other };
+    let Some(u) = ctx.at::<UDP_LEN>(at.bth) else { return Outer::Short };
     if be16::<2, 8>(u) != port {
         return Outer::Other;
     }
@@ -157,7 +159,7 @@ fn room<C: Ctx>(ctx: &C, start: usize, end: usize) -> usize {
 
 #[inline(always)]
 fn v1<C: Ctx>(ctx: &C, net: usize, vlan: u16) -> Outer {
-    let Some(b) = ctx.at::<{ Grh::LEN }>(net) else { return Outer::Other };
+    let Some(b) = ctx.at::<{ Grh::LEN }>(net) else { return Outer::Short };
     let grh = Grh(b);
     if grh.ip_ver() != 6 || grh.next_header() != Grh::NEXT_BTH {
         return Outer::Other;
