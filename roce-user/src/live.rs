@@ -49,7 +49,6 @@ struct Last {
     roce: u64,
     overflow: u64,
     lost: u64,
-    spread: usize,
     unexplained: i64,
 }
 
@@ -219,7 +218,6 @@ impl Source for Live {
             roce: s.totals.roce_packets,
             overflow: s.totals.overflow_packets,
             lost: s.totals.events_lost,
-            spread: s.spread,
             unexplained: s.unexplained,
         });
         self.drain()?;
@@ -261,12 +259,6 @@ impl Source for Live {
             }
             if l.lost > 0 && self.recorder.is_some() {
                 notices.push(format!("{} packets are not in the recording: the ring was full", l.lost));
-            }
-            if l.spread > 0 {
-                notices.push(format!(
-                    "{} flows came over several CPUs: their repeats and missing packets are counted per CPU",
-                    l.spread
-                ));
             }
         }
         notices.extend(self.live.taps().iter().flat_map(|t| t.notes.iter().cloned()));

@@ -82,7 +82,7 @@ fn load_object(object: &[u8], options: &Options) -> Result<Ebpf, Error> {
         return Err(Error::NoPrivilege { what: "load a program into the kernel", missing });
     }
     // every object of this layout has this symbol, and no other has
-    let abi = 2u32;
+    let abi = 3u32;
     let max_flows = options.max_flows.max(1);
     let log_level = aya_log_level();
     let mut loader = EbpfLoader::new();
@@ -95,8 +95,9 @@ fn load_object(object: &[u8], options: &Options) -> Result<Ebpf, Error> {
         .override_global("AYA_LOG_LEVEL", &log_level, false)
         .override_global(global::MAX_FLOWS, &max_flows, true)
         .map_max_entries(global::FLOWS, max_flows)
-        .map_max_entries(global::SLOTS_V4, max_flows)
-        .map_max_entries(global::SLOTS_V6, max_flows)
+        // a flow has one key a CPU and one for its PSNs
+        .map_max_entries(global::SLOTS_V4, max_flows.saturating_mul(2))
+        .map_max_entries(global::SLOTS_V6, max_flows.saturating_mul(2))
         .map_max_entries(global::FREE, max_flows)
         .map_max_entries(global::EVENT_RING, options.ring_bytes.max(4096));
     if options.faults {

@@ -7,7 +7,7 @@ use std::ptr::NonNull;
 
 use aya::Ebpf;
 use aya::maps::{Array, Map, MapData, PerCpuArray};
-use roce_ebpf::abi::key::family;
+use roce_ebpf::abi::key::{ALL_CPUS, family};
 use roce_ebpf::abi::{self, Flow, KeyV4, KeyV6, global};
 
 use crate::error::Error;
@@ -102,22 +102,32 @@ impl<'a> Table<'a> {
     /// Takes a flow out of the kernel's sight: its next packet begins a new one. What the slot holds stays, to be
     /// read once more when no CPU can be at it any longer, before [`Table::give_back`].
     pub fn retire(&self, slot: usize, flow: &Flow) -> Result<(), Error> {
-        let removed = match key(flow) {
-            Some(Key::V4(k)) => self.element(BPF_MAP_DELETE_ELEM, global::SLOTS_V4, (&raw const k).cast(), 0),
-            Some(Key::V6(k)) => self.element(BPF_MAP_DELETE_ELEM, global::SLOTS_V6, (&raw const k).cast(), 0),
-            None => return Ok(()),
-        };
-        match removed {
-            Err(e) if e.raw_os_error() != Some(libc::ENOENT) => {
-                return Err(Error::system("cannot take a flow out of the map", e));
-            }
-            _ => {}
+        let Some(own) = key(flow) else { return Ok(()) };
+        self.remove(own)?;
+        if flow.home as usize == slot + 1 {
+            self.remove(match own {
+                Key::V4(k) => Key::V4(KeyV4 { cpu: ALL_CPUS, ..k }),
+                Key::V6(k) => Key::V6(KeyV6 { cpu: ALL_CPUS, ..k }),
+            })?;
         }
         if let Some(f) = self.at(slot) {
             // SAFETY: inside the mapping. The hash no longer leads here, and without a family the caches do not either
             unsafe { (&raw mut (*f).key).cast::<u64>().add(1).write_volatile(0) };
         }
         Ok(())
+    }
+
+    fn remove(&self, key: Key) -> Result<(), Error> {
+        let removed = match key {
+            Key::V4(k) => self.element(BPF_MAP_DELETE_ELEM, global::SLOTS_V4, (&raw const k).cast(), 0),
+            Key::V6(k) => self.element(BPF_MAP_DELETE_ELEM, global::SLOTS_V6, (&raw const k).cast(), 0),
+        };
+        match removed {
+            Err(e) if e.raw_os_error() != Some(libc::ENOENT) => {
+                Err(Error::system("cannot take a flow out of the map", e))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Clears a retired slot and lets the kernel use it again.

@@ -48,9 +48,6 @@ pub struct Snapshot {
     /// RoCE packets that the programs' own sum has and the flows lack (or the other way round, negative). Always 0 unless
     /// something is wrong.
     pub unexplained: i64,
-    /// Flows whose packets came over several CPUs: their PSN counts (repeats, missing, reordered) are those of
-    /// each CPU by itself.
-    pub spread: usize,
 }
 
 /// Where a flow was seen.
@@ -108,9 +105,6 @@ struct FlowId {
 #[derive(Clone)]
 struct Sum {
     flow: Flow,
-    cpus: u32,
-    /// Entries that were taken out of the kernel's map.
-    ended: bool,
 }
 
 impl FlowId {
@@ -232,18 +226,23 @@ impl Counts {
         let table = Table::of(ebpf)?;
         let now = monotonic();
         let mut there = 0;
-        let mut silent = Vec::new();
+        let mut entries = Vec::new();
+        let mut latest: HashMap<FlowId, u64> = HashMap::new();
         for slot in 0..table.used()? {
             let Some(flow) = table.get(slot) else { continue };
             let Some(id) = FlowId::of(&flow, tap) else { continue };
             there += 1;
-            if now.saturating_sub(flow.last) > IDLE {
-                silent.push((slot, id));
-            }
-            add(sums, id, &flow, false);
+            entries.push((slot, id));
+            let last = latest.entry(id).or_insert(flow.last);
+            *last = flow.last.max(*last);
+            add(sums, id, &flow);
         }
         if there > table.room / 4 * 3 {
-            for (slot, id) in silent {
+            // all entries of a flow go together: one of them keeps the PSNs of all
+            for (slot, id) in entries {
+                if latest.get(&id).is_some_and(|last| now.saturating_sub(*last) <= IDLE) {
+                    continue;
+                }
                 let Some(flow) = table.get(slot) else { continue };
                 table.retire(slot, &flow)?;
                 self.retired.push(Retired { tap, slot, id });
@@ -262,7 +261,7 @@ impl Counts {
         for r in std::mem::take(&mut self.retired) {
             let Some(table) = tables.get(usize::from(r.tap)) else { continue };
             if let Some(flow) = table.get(r.slot) {
-                add(&mut self.ended, r.id, &flow, true);
+                add(&mut self.ended, r.id, &flow);
             }
             table.give_back(r.slot)?;
         }
@@ -295,7 +294,7 @@ impl Counts {
         all.sort_unstable_by_key(|(id, s)| (s.flow.first, *id));
         let mut flows = Vec::with_capacity(all.len());
         let mut places = Vec::with_capacity(all.len());
-        let (mut sum_packets, mut sum_bytes, mut spread) = (0u64, 0u64, 0);
+        let (mut sum_packets, mut sum_bytes) = (0u64, 0u64);
         for (id, s) in &all {
             let next = &mut self.next_id;
             let number = *self.ids.entry(*id).or_insert_with(|| {
@@ -305,7 +304,6 @@ impl Counts {
             let row = row(number, *id, &s.flow, clock);
             sum_packets += row.packets;
             sum_bytes += row.bytes;
-            spread += usize::from(s.cpus > 1);
             places.push(Place { tap: id.tap, outgoing: id.direction == Direction::Out as u16 });
             flows.push(row);
         }
@@ -347,7 +345,6 @@ impl Counts {
             fragments: after.fragments,
             malformed: after.malformed,
             unexplained,
-            spread,
         }
     }
 }
@@ -373,16 +370,13 @@ fn packets(flow: &Flow) -> u64 {
     flow.ops.iter().fold(0, |n, v| n.wrapping_add(*v))
 }
 
-fn add(sums: &mut HashMap<FlowId, Sum>, id: FlowId, flow: &Flow, ended: bool) {
+fn add(sums: &mut HashMap<FlowId, Sum>, id: FlowId, flow: &Flow) {
     match sums.entry(id) {
         std::collections::hash_map::Entry::Vacant(v) => {
-            v.insert(Sum { flow: *flow, cpus: 1, ended });
+            v.insert(Sum { flow: *flow });
         }
         std::collections::hash_map::Entry::Occupied(mut o) => {
-            let s = o.get_mut();
-            s.cpus += u32::from(!s.ended);
-            s.ended = ended;
-            merge(&mut s.flow, flow);
+            merge(&mut o.get_mut().flow, flow);
         }
     }
 }
@@ -410,7 +404,11 @@ fn merge(a: &mut Flow, b: &Flow) {
     for (x, y) in a.naks.iter_mut().zip(b.naks).chain(a.ecn.iter_mut().zip(b.ecn)) {
         *x = x.wrapping_add(y);
     }
-    for (x, y) in a.tracks.iter_mut().zip(b.tracks) {
+    for (x, mut y) in a.tracks.iter_mut().zip(b.tracks) {
+        if x.next().is_none() {
+            // one entry of a flow follows its PSNs
+            std::mem::swap(x, &mut y);
+        }
         x.repeats = x.repeats.wrapping_add(y.repeats);
         x.missing = x.missing.wrapping_add(y.missing);
         x.late = x.late.wrapping_add(y.late);
@@ -421,12 +419,12 @@ fn merge(a: &mut Flow, b: &Flow) {
     a.dscp_seen |= b.dscp_seen;
     a.first = a.first.min(b.first);
     a.mtu = a.mtu.max(b.mtu);
+    if b.answered != 0 && (b.last > a.last || a.answered == 0) {
+        a.answered = b.answered;
+    }
     if b.last > a.last {
         a.last = b.last;
         (a.tos, a.src_port, a.vlan) = (b.tos, b.src_port, b.vlan);
-        if b.answered != 0 {
-            a.answered = b.answered;
-        }
         if b.other_opcode != 0 {
             a.other_opcode = b.other_opcode;
         }

@@ -146,7 +146,8 @@ fn load(flows: u32) -> Result<Ebpf> {
     // twice as many as needed: a full hash is another thing to measure
     let room = flows * 2;
     for map in ["FLOWS", "SLOTS_V4", "SLOTS_V6", "PLAIN", "SHORT", "SLOTS", "TABLE", "BEHIND"] {
-        loader.map_max_entries(map, room);
+        // ours has a second key a flow
+        loader.map_max_entries(map, if map.starts_with("SLOTS_") { room * 2 } else { room });
     }
     loader.override_global("AYA_LOG_LEVEL", &level, false).override_global("ROCE_MAX_FLOWS", &room, true);
     loader.load(roce_user::load::DESIGNS).context("the designs do not load (built without the kernel object?)")

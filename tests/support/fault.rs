@@ -27,6 +27,8 @@ pub enum Fate {
 
 const XDP_DROP: u32 = 1;
 const TC_ACT_SHOT: u32 = 2;
+/// To an interface that does not exist: how a packet is lost on its way out.
+const TC_ACT_REDIRECT: u32 = 7;
 
 /// Which program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +66,11 @@ impl Rig {
             Hook::TcOut => load::classifier(self.engine.object(), abi::TC_EGRESS).expect("loaded").test_run(options),
         };
         let result = result.ok()?;
-        let gone = if hook == Hook::Xdp { XDP_DROP } else { TC_ACT_SHOT };
+        let gone = match hook {
+            Hook::Xdp => XDP_DROP,
+            Hook::TcIn => TC_ACT_SHOT,
+            Hook::TcOut => TC_ACT_REDIRECT,
+        };
         if result.return_value == gone {
             return Some(Fate::Dropped);
         }

@@ -87,8 +87,13 @@ pub struct Flow {
     pub answered: u32,
     /// Messages completed: request and READ response packets that end one, repeats not counted.
     pub messages: u64,
+    /// Slot, plus 1, of the entry that keeps the PSNs of this flow for all CPUs: `tracks`, `mtu`, `answered` and
+    /// `messages` are written there, whichever CPU a packet came over; all else in the CPU's own entry.
+    pub home: u32,
+    /// Nothing.
+    pub pad2: u32,
 }
-layout!(Flow, 952, 8);
+layout!(Flow, 960, 8);
 
 impl Flow {
     /// [`super::KeyV4::family`]; 0 if the slot holds no flow.

@@ -1,7 +1,7 @@
 //! Constants that the loader sets before the verifier sees the program: what is off costs nothing.
 
 /// Symbol whose presence says that the object has this layout; the loader asks for it by name.
-pub const ABI: &str = "ROCE_ABI_2";
+pub const ABI: &str = "ROCE_ABI_3";
 /// `u16`: UDP destination port of RoCEv2.
 pub const PORT: &str = "ROCE_PORT";
 /// `u32`: kinds of events to report, bits of [`super::event::kind`].
@@ -17,7 +17,7 @@ pub const MAX_FLOWS: &str = "ROCE_MAX_FLOWS";
 
 /// Array of [`super::Flow`], mapped into user space's memory.
 pub const FLOWS: &str = "FLOWS";
-/// Map of [`super::KeyV4`] to the slot of its flow, a `u32`.
+/// Map of [`super::KeyV4`] to the slot of its flow, a `u32`; under [`super::key::ALL_CPUS`] the entry that keeps its PSNs.
 pub const SLOTS_V4: &str = "SLOTS_V4";
 /// Map of [`super::KeyV6`] to the slot of its flow.
 pub const SLOTS_V6: &str = "SLOTS_V6";

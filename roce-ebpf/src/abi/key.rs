@@ -2,7 +2,8 @@
 //!
 //! The CPU is part of the key: each CPU counts in flows of its own, without locks and without losing a
 //! packet, and memory is taken only for the CPUs that really see a flow (a per-CPU map takes it for all
-//! possible ones). User space adds up what belongs together.
+//! possible ones). User space adds up what belongs together. PSNs are of one sequence wherever they are
+//! counted: the first CPU's entry keeps them for all.
 //!
 //! Both keys begin alike, so that the table of flows holds one kind of key: an IPv4 key is an IPv6 key whose last
 //! 24 bytes are zero.
@@ -11,6 +12,9 @@ use super::layout;
 
 /// `src_qp` of a flow whose packets do not carry one (all but UD and RD).
 pub const NO_QP: u32 = u32::MAX;
+
+/// `cpu` of a key that leads to the entry which keeps the flow's PSNs for all CPUs ([`super::Flow::home`]).
+pub const ALL_CPUS: u32 = u32::MAX;
 
 /// [`KeyV4::family`] and [`KeyV6::family`]: what the addresses are. 0 is a slot without a flow.
 pub mod family {

@@ -87,6 +87,14 @@ fn parsed(ctx: &XdpContext) -> Option<Parsed> {
     }
 }
 
+/// Counts a packet in a flow that keeps its PSNs itself.
+#[inline(always)]
+fn counted(ctx: &XdpContext, flow: &mut Flow, p: &mut Parsed, now: u64) {
+    if count::account(ctx, flow, p, now) {
+        count::follow(ctx, flow, p);
+    }
+}
+
 /// Key of 48 bytes for both families.
 #[repr(C, align(8))]
 #[derive(Clone, Copy)]
@@ -126,7 +134,7 @@ pub fn plain(ctx: XdpContext) -> u32 {
     };
     if let Some(f) = flow {
         // SAFETY: this CPU's element.
-        count::count(&ctx, unsafe { &mut *f }, &mut p, now);
+        counted(&ctx, unsafe { &mut *f }, &mut p, now);
     }
     XDP_PASS
 }
@@ -162,7 +170,7 @@ pub fn percpu(ctx: XdpContext) -> u32 {
     };
     if let Some(f) = flow {
         // SAFETY: this CPU's element.
-        count::count(&ctx, unsafe { &mut *f }, &mut p, count::now());
+        counted(&ctx, unsafe { &mut *f }, &mut p, count::now());
     }
     XDP_PASS
 }
@@ -198,7 +206,7 @@ pub fn slot(ctx: XdpContext) -> u32 {
     };
     if let Some(f) = TABLE.get_ptr_mut(slot) {
         // SAFETY: one writer, as above.
-        count::count(&ctx, unsafe { &mut *f }, &mut p, count::now());
+        counted(&ctx, unsafe { &mut *f }, &mut p, count::now());
     }
     XDP_PASS
 }
@@ -259,7 +267,7 @@ pub fn cache(ctx: XdpContext) -> u32 {
         }
         place.key = key;
     }
-    count::count(&ctx, &mut place.flow, &mut p, count::now());
+    counted(&ctx, &mut place.flow, &mut p, count::now());
     XDP_PASS
 }
 

@@ -33,7 +33,11 @@ pub fn roce<C: Ctx>(ctx: &C, totals: &mut Totals, p: &mut Parsed) {
     let reports = ROCE_EVENTS.load() != 0 || ROCE_SAMPLE_EVERY.load() != 0;
     match find::flow(ctx, p, cpu) {
         Some(flow) => {
-            count(ctx, flow, p, now());
+            if account(ctx, flow, p, now())
+                && let Some(keeper) = find::keeper(flow.home)
+            {
+                follow(ctx, keeper, p);
+            }
             if reports {
                 // through memory, so that the verifier does not follow every combination of bits by itself
                 flow.report = p.report as u16;
@@ -61,9 +65,9 @@ pub fn now() -> u64 {
     unsafe { bpf_ktime_get_coarse_ns() }
 }
 
-/// Counts a packet in its flow.
+/// Counts a packet in the entry of its flow and CPU; whether its PSN is to be followed.
 #[inline(always)]
-pub fn count<C: Ctx>(ctx: &C, flow: &mut Flow, p: &mut Parsed, now: u64) {
+pub fn account<C: Ctx>(ctx: &C, flow: &mut Flow, p: &mut Parsed, now: u64) -> bool {
     if flow.first == 0 {
         flow.first = now;
         p.report |= kind::NEW_FLOW;
@@ -83,13 +87,22 @@ pub fn count<C: Ctx>(ctx: &C, flow: &mut Flow, p: &mut Parsed, now: u64) {
     let slot = slot(flow, p);
     flow.ops[slot] += 1;
     if slot >= OP_CNP {
-        return;
+        return false;
     }
+    if p.flags.class() == Class::Ack as u16 {
+        acknowledge(ctx, flow, p);
+    }
+    true
+}
+
+/// Follows the PSNs in the entry that keeps them for all CPUs. There is no lock: a flow is on one CPU at a time but for
+/// the moment in which it moves, and two packets that are followed at once cost a wrong repeat or gap at most.
+#[inline(always)]
+pub fn follow<C: Ctx>(ctx: &C, flow: &mut Flow, p: &mut Parsed) {
     if p.flags.has(Flags::RESPONSE) {
         flow.answered = p.psn | ANSWERED;
     }
     if p.flags.class() == Class::Ack as u16 {
-        acknowledge(ctx, flow, p);
         return;
     }
     let again = sequence(ctx, flow, p);

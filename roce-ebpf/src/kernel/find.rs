@@ -8,7 +8,7 @@ use aya_ebpf::macros::map;
 use aya_ebpf::maps::{HashMap, PerCpuArray};
 use dissector::wire::bytes::part;
 use roce_ebpf::abi::Flow;
-use roce_ebpf::abi::key::family;
+use roce_ebpf::abi::key::{ALL_CPUS, family};
 
 use super::atomic::fetch_add;
 use super::ctx::Ctx;
@@ -18,13 +18,14 @@ use super::{FLOWS, FREE, ROCE_MAX_FLOWS, SLOTS_V4, SLOTS_V6, USED};
 
 /// Places of the cache, a power of two.
 const PLACES: usize = 4096;
+const BPF_ANY: u64 = 0;
 const BPF_NOEXIST: u64 = 1;
 
 /// Slot numbers plus 1, by a hash of the key; 0 is none.
 #[map]
 static CACHE: PerCpuArray<[u32; PLACES]> = PerCpuArray::with_max_entries(1, 0);
 
-/// The flow of a packet; `None` if there is no room for it.
+/// The entry of a packet's flow and CPU, with its home settled; `None` if there is no room for it.
 #[inline(always)]
 pub fn flow<'a, C: Ctx>(ctx: &C, p: &Parsed, cpu: u32) -> Option<&'a mut Flow> {
     match p.kind {
@@ -63,13 +64,16 @@ fn v4<'a, C: Ctx>(ctx: &C, p: &Parsed, cpu: u32) -> Option<&'a mut Flow> {
     if let Some(f) = cached {
         // SAFETY: the CPU is part of the key: if it is this flow, nothing else writes it.
         let f = unsafe { &mut *f };
-        if f.key[0] == a && f.key[1] == b && f.key[2] == c {
+        if f.key[0] == a && f.key[1] == b && f.key[2] == c && settled(f, *place) {
             return Some(f);
         }
     }
     let (f, fresh) = find(&SLOTS_V4, &[a, b, c], place)?;
     if fresh {
         f.key = [a, b, c, 0, 0, 0];
+    }
+    if !settled(f, *place) {
+        f.home = home(&SLOTS_V4, &[a, everywhere(b), c], f, *place);
     }
     Some(f)
 }
@@ -89,7 +93,7 @@ fn v6<'a, C: Ctx>(ctx: &C, p: &Parsed, cpu: u32, family: u16) -> Option<&'a mut 
         // SAFETY: as above.
         let f = unsafe { &mut *f };
         let same = f.key[0] == a && f.key[1] == b && f.key[2] == c;
-        if same && f.key[3] == d && f.key[4] == e && f.key[5] == g {
+        if same && f.key[3] == d && f.key[4] == e && f.key[5] == g && settled(f, *place) {
             return Some(f);
         }
     }
@@ -98,7 +102,59 @@ fn v6<'a, C: Ctx>(ctx: &C, p: &Parsed, cpu: u32, family: u16) -> Option<&'a mut 
     if fresh {
         f.key = words;
     }
+    if !settled(f, *place) {
+        f.home = home(&SLOTS_V6, &[a, everywhere(b), c, d, e, g], f, *place);
+    }
     Some(f)
+}
+
+/// The second word of a key, for all CPUs.
+#[inline(always)]
+const fn everywhere(b: u64) -> u64 {
+    b | pair(ALL_CPUS, 0)
+}
+
+/// The entry that keeps the PSNs of a settled one.
+#[inline(always)]
+pub fn keeper<'a>(home: u32) -> Option<&'a mut Flow> {
+    // SAFETY: what several CPUs may write at once says so where it is written; every number is whole.
+    FLOWS.get_ptr_mut(home.wrapping_sub(1)).map(|f| unsafe { &mut *f })
+}
+
+/// Whether the entry in slot `own - 1` knows who keeps its PSNs: itself, or one that still is of this flow (user space
+/// may have taken it away).
+#[inline(always)]
+fn settled(f: &Flow, own: u32) -> bool {
+    f.home == own || FLOWS.get(f.home.wrapping_sub(1)).is_some_and(|keeper| together(keeper, f))
+}
+
+/// Whether two entries are of one flow, whatever their CPUs.
+#[inline(always)]
+fn together(x: &Flow, y: &Flow) -> bool {
+    let same = x.key[0] == y.key[0] && everywhere(x.key[1]) == everywhere(y.key[1]) && x.key[2] == y.key[2];
+    same && x.key[3] == y.key[3] && x.key[4] == y.key[4] && x.key[5] == y.key[5]
+}
+
+/// The slot, plus 1, of the entry that keeps the PSNs of a flow: the first CPU's that asked.
+#[inline(always)]
+fn home<K>(slots: &HashMap<K, u32>, key: &K, f: &Flow, own: u32) -> u32 {
+    let mut mode = BPF_NOEXIST;
+    if let Some(s) = slots.get_ptr(key) {
+        // SAFETY: a map value; another CPU may write it, a whole number.
+        let slot = unsafe { s.read_volatile() };
+        if FLOWS.get(slot).is_some_and(|keeper| together(keeper, f)) {
+            return slot.wrapping_add(1);
+        }
+        mode = BPF_ANY;
+    }
+    if slots.insert(key, own.wrapping_sub(1), mode).is_err() {
+        // another CPU was faster; or there is no memory, and then each CPU follows by itself
+        if let Some(s) = slots.get_ptr(key) {
+            // SAFETY: as above.
+            return unsafe { *s }.wrapping_add(1);
+        }
+    }
+    own
 }
 
 /// The cell of the cache for a key, by words of it that differ from flow to flow.
