@@ -335,3 +335,61 @@ fn fields_help_manual_and_completions_come_from_one_source() {
     assert!(help.contains("Examples:"));
     assert!(stdout(&["--version"]).starts_with("roce-dissect "));
 }
+
+#[test]
+fn standard_input_is_not_written_onto() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("in.pcap");
+    std::fs::copy(capture("op_write.pcap"), &file).unwrap();
+    let before = std::fs::read(&file).unwrap();
+    let o = program().args(["-", "-w"]).arg(&file).stdin(std::fs::File::open(&file).unwrap()).output().unwrap();
+    assert_eq!(o.status.code(), Some(2), "{}", String::from_utf8_lossy(&o.stderr));
+    assert!(String::from_utf8_lossy(&o.stderr).contains("also the file that is read"));
+    assert!(std::fs::read(&file).unwrap() == before);
+}
+
+#[test]
+fn a_closed_pipe_is_quiet_where_json_is_made_by_the_serialiser() {
+    for args in [["fields", "--json"], ["stats", "--json"], ["flows", "--json"], ["check", "--json"]] {
+        let f = capture("many_flows.pcap");
+        let mut c = program();
+        c.args(args);
+        if args[0] != "fields" {
+            c.arg(&f);
+        }
+        let (read, write) = std::io::pipe().unwrap();
+        drop(read);
+        let o = c.stdout(write).stderr(Stdio::piped()).spawn().unwrap().wait_with_output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&o.stderr), "", "{args:?}");
+        assert_ne!(o.status.code(), Some(2), "{args:?}");
+    }
+}
+
+#[test]
+fn a_long_filter_is_shown_around_its_fault() {
+    let f = capture("op_write.pcap");
+    let long = "frame.number == 1 or ".repeat(1400);
+    for filter in [format!("{long}froob == 1 or {long}frame"), "a".repeat(60_000), format!("{}x", "é".repeat(30_000))]
+    {
+        let text = refused(&[&f, "-Y", &filter]);
+        assert!(text.len() < 3000 && text.lines().count() == 3, "{} bytes: {text}", text.len());
+    }
+    let text = refused(&[&f, "-Y", &format!("{long}froob == 1 or {long}frame")]);
+    let (shown, marks) = (text.lines().nth(1).unwrap(), text.lines().nth(2).unwrap());
+    let column = marks.find('^').unwrap();
+    assert!(shown.chars().skip(column).collect::<String>().starts_with("froob =="), "{text}");
+}
+
+#[test]
+fn a_cut_file_is_one_line_on_stderr() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("cut.pcap");
+    let whole = std::fs::read(capture("op_write.pcap")).unwrap();
+    std::fs::write(&file, &whole[..whole.len() - 7]).unwrap();
+    let file = file.display().to_string();
+    for command in ["flows", "check", "stats"] {
+        let text = refused(&[command, &file]);
+        assert_eq!(text.lines().count(), 1, "{text}");
+        assert!(text.contains("the file is cut here"), "{text}");
+    }
+}

@@ -278,6 +278,8 @@ fn same_file(a: &Path, b: &Path) -> bool {
         #[cfg(unix)]
         _ => {
             use std::os::unix::fs::MetadataExt;
+            // standard input may be the file as well: `- -w in.pcap < in.pcap`
+            let b = if b.as_os_str() == "-" { Path::new("/dev/stdin") } else { b };
             match (a.metadata(), b.metadata()) {
                 // hard links
                 (Ok(x), Ok(y)) => x.is_file() && (x.dev(), x.ino()) == (y.dev(), y.ino()),

@@ -36,13 +36,14 @@ impl Args {
             text(out, lines)?;
         }
         out.flush()?;
+        if let Some(e) = error {
+            // one line: where the file ends tells the rest
+            return Err(e.into());
+        }
         for w in crate::flow::finding::about_the_capture(&analyzer) {
             eprintln!("roce-dissect: {}", w.title);
         }
-        match error {
-            Some(e) => Err(e.into()),
-            None => Ok(()),
-        }
+        Ok(())
     }
 }
 

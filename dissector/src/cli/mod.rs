@@ -108,7 +108,12 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
 
 /// Whether an error only says that the reader of our output went away.
 pub fn is_closed_pipe(e: &anyhow::Error) -> bool {
-    e.chain().any(|c| c.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe))
+    let kind = |c: &(dyn std::error::Error + 'static)| {
+        // what serialises JSON hides the error of the operating system
+        let json = || c.downcast_ref::<serde_json::Error>().and_then(serde_json::Error::io_error_kind);
+        c.downcast_ref::<io::Error>().map(io::Error::kind).or_else(json)
+    };
+    e.chain().any(|c| kind(c) == Some(io::ErrorKind::BrokenPipe))
 }
 
 /// An error and its causes in one line; a cause whose words are there already is not repeated.

@@ -5,6 +5,12 @@ use std::ops::Range;
 
 use crate::output::value::printable;
 
+/// Bytes of the filter that are shown before a fault, and half of those from there on.
+const AROUND: usize = 200;
+
+/// Bytes of the sentence that are shown: it may quote a word of the filter.
+const LONGEST: usize = 600;
+
 /// Something wrong at a place of the text.
 #[derive(Debug)]
 pub struct Fault {
@@ -48,10 +54,23 @@ impl std::error::Error for Error {}
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let shown = |r: Range<usize>| printable(self.text.get(r).unwrap_or("")).chars().count();
-        let marks = shown(self.at.clone()).max(1);
-        writeln!(f, "{}", printable(&self.what))?;
-        writeln!(f, "  {}", printable(&self.text))?;
-        write!(f, "  {:before$}^{}", "", "~".repeat(marks - 1), before = shown(0..self.at.start))
+        // of a long filter, what is around the place
+        let from = floor(&self.text, self.at.start.saturating_sub(AROUND));
+        let to = floor(&self.text, self.at.start.saturating_add(2 * AROUND));
+        let part = |r: Range<usize>| self.text.get(r).unwrap_or("");
+        let shown = |r: Range<usize>| printable(part(r)).chars().count();
+        let (before, after) = (if from > 0 { "…" } else { "" }, if to < self.text.len() { "…" } else { "" });
+        let marks = shown(self.at.start..self.at.end.min(to)).max(1);
+        let what = self.what.get(..floor(&self.what, LONGEST)).unwrap_or("");
+        let end = if what.len() < self.what.len() { "…" } else { "" };
+        writeln!(f, "{}{end}", printable(what))?;
+        writeln!(f, "  {before}{}{after}", printable(part(from..to)))?;
+        let column = before.chars().count() + shown(from..self.at.start);
+        write!(f, "  {:column$}^{}", "", "~".repeat(marks - 1))
     }
+}
+
+/// The last place not after `at` where a character starts, or the end.
+fn floor(text: &str, at: usize) -> usize {
+    (0..=at.min(text.len())).rev().find(|i| text.is_char_boundary(*i)).unwrap_or(0)
 }

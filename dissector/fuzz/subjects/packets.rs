@@ -1,0 +1,60 @@
+//! Packets of two hosts around what the fuzzer made up, shown in every format.
+
+use dissector::capture::{Record, Timestamp};
+use dissector::cli::session::{Job, Session};
+use dissector::output::text::{Line, TimeStyle};
+use dissector::output::{Format, json::Json, tree::Detail};
+use dissector::service::DecodeAs;
+use dissector::wire::ROCE_UDP_PORT;
+
+/// Queue pair of one side; the packets that are not `back` go to it.
+pub const QP: u8 = 0x11;
+/// Of the other.
+pub const PEER_QP: u8 = 0x12;
+
+/// A frame: Ethernet, IPv4, UDP, BTH, then these bytes and four of ICRC.
+pub fn packet(back: bool, opcode: u8, qp: u8, psn: u8, after: &[u8]) -> Vec<u8> {
+    let (src, dst) = if back { (2, 1) } else { (1, 2) };
+    let udp = 8 + 12 + after.len() + 4;
+    let mut f = vec![2, 0, 0, 0, 0, dst, 2, 0, 0, 0, 0, src, 8, 0];
+    f.extend([0x45, 0]);
+    f.extend(((20 + udp) as u16).to_be_bytes());
+    f.extend([0, 0, 0x40, 0, 64, 17, 0, 0, 10, 0, 0, src, 10, 0, 0, dst]);
+    f.extend([0xc0, 0, 0x12, 0xb7]);
+    f.extend((udp as u16).to_be_bytes());
+    f.extend([0, 0]);
+    f.extend([opcode, 0x40, 0xff, 0xff, 0, 0, 0, qp, 0x80, 0, 0, psn]);
+    f.extend(after);
+    f.extend([0; 4]);
+    f
+}
+
+/// Shows packets as a line, as a tree with bytes and as JSON. Every range lies in its frame, no control byte but the
+/// ends of lines comes out, and what claims to be UTF-8 is.
+pub fn show(frames: &[Vec<u8>], rules: &DecodeAs) {
+    let formats = [
+        Format::Line(Line { time: TimeStyle::Relative, hex: false }),
+        Format::Tree(Detail { hex: true }),
+        Format::Json(Json { fields: Vec::new(), ek: false }),
+        Format::Json(Json { fields: Vec::new(), ek: true }),
+    ];
+    for format in formats {
+        let mut session = Session::new(Job::new(format, None, ROCE_UDP_PORT, false), rules.clone());
+        for (i, bytes) in frames.iter().enumerate() {
+            let at = Timestamp(i as i64 * 1000);
+            let record =
+                Record { number: i as u64 + 1, at, link: 1, bytes, wire_len: bytes.len() as u32, ..Record::default() };
+            let mut out = Vec::new();
+            session.packet(&record, 6, &mut out, |tree, bytes| {
+                for n in tree.nodes() {
+                    assert!(n.range.start <= n.range.end, "{n:?}");
+                    assert!(n.range.end as usize <= bytes.len(), "{n:?} of {}", bytes.len());
+                }
+            });
+            let text = std::str::from_utf8(&out).expect("text");
+            assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text:?}");
+            // one packet must not fill a disk
+            assert!(out.len() < 1 << 20, "{} bytes of text", out.len());
+        }
+    }
+}
