@@ -24,18 +24,7 @@ pub struct Args {
 /// Builds and runs it; the exit code is roce-top's.
 pub fn main(args: &Args) -> Result<ExitCode> {
     setup::ensure(setup::For::Demo)?;
-    must(cargo().args([
-        "build",
-        "--quiet",
-        "-p",
-        "roce-user",
-        "-p",
-        "roce-tests",
-        "--bin",
-        "roce-top",
-        "--bin",
-        "roce-demo",
-    ]))?;
+    must(cargo().args(["build", "-p", "roce-user", "-p", "roce-tests", "--bin", "roce-top", "--bin", "roce-demo"]))?;
     if !nix::unistd::geteuid().is_root() {
         bail!(
             "the demonstration makes network namespaces and attaches programs: run it as root (sudo -E cargo xtask demo)"

@@ -139,6 +139,7 @@ fn marks(app: &App, area: Rect, buf: &mut Buffer) {
         ("missing", Metric::Missing, true),
     ];
     let r = &app.report;
+    let wide = |s: &str| u16::try_from(s.chars().count()).unwrap_or(u16::MAX);
     let half = area.width / 2;
     for (i, (name, metric, bad)) in MARKS.iter().enumerate() {
         let i = u16::try_from(i).unwrap_or(0);
@@ -153,8 +154,12 @@ fn marks(app: &App, area: Rect, buf: &mut Buffer) {
         };
         put(buf, room, 0, y, name, if total > 0 { app.theme.text() } else { app.theme.dim() });
         let x = 10 + room.width.saturating_sub(20) / 2;
-        put_right(buf, room, x + 3, y, &count(total), style);
         let rate = if new > 0 { format!("{}/s", si(per_second(new, r.interval_s))) } else { "·".to_owned() };
+        // on a narrow screen: a blank before the rate, and one after the name
+        let end = (x + 3).min(room.width.saturating_sub(wide(&rate).saturating_add(2)));
+        let all = count(total);
+        let fits = wide(&all).saturating_add(wide(name)) < end;
+        put_right(buf, room, end, y, &if fits { all } else { si(total as f64) }, style);
         put_right(buf, room, room.width.saturating_sub(1), y, &rate, if new > 0 { style } else { app.theme.dim() });
     }
 }
