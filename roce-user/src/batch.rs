@@ -12,6 +12,7 @@ use serde::ser::SerializeSeq;
 use crate::aggregate::{Aggregate, Flow, Metric, Phase, Report, per_second};
 use crate::columns::{self, Align, Column, Line, Mode, Style};
 use crate::matcher::Matcher;
+use crate::say;
 use crate::source::{Source, State};
 use crate::stop::Stop;
 use crate::units::{self, Throughput};
@@ -49,11 +50,14 @@ pub fn run(
     let begin = source.counts()?;
     seen(&aggregate.push(begin.at, begin.totals, begin.flows));
     let mut written = 0u64;
+    let mut said = Vec::new();
     while options.reports.is_none_or(|n| written < n) {
         let Some(counts) = source.next(options.interval, stop)? else { break };
         let report = aggregate.push(counts.at, counts.totals, counts.flows);
         seen(&report);
         let result = if options.json {
+            // text carries them itself
+            said = warn(source.state().notices, &said);
             json(&mut out, &report, options)
         } else {
             text(&mut out, &report, &source.state(), options)
@@ -71,6 +75,16 @@ pub fn run(
         Some(why) => Err(anyhow::anyhow!(why)),
         None => Ok(()),
     }
+}
+
+/// Says what the person should know on standard error, unless it stood there an interval before (with other
+/// numbers); gives what to compare with next time.
+fn warn(notices: Vec<String>, before: &[String]) -> Vec<String> {
+    let shape = |n: &str| n.replace(|c: char| c.is_ascii_digit(), "");
+    for n in notices.iter().filter(|n| !before.contains(&shape(n))) {
+        say!("{n}");
+    }
+    notices.iter().map(|n| shape(n)).collect()
 }
 
 /// Flows of a report, busiest first where there is a limit.

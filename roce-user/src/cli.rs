@@ -16,6 +16,7 @@ use crate::units::Throughput;
     name = "roce-top",
     version,
     args_conflicts_with_subcommands = true,
+    allow_negative_numbers = true,
     after_help = "\
 Examples:
   roce-top -i eth0                             the live view; ? shows the keys

@@ -32,7 +32,7 @@ pub enum Error {
         there: Vec<String>,
     },
     /// A capability is missing.
-    #[error("no privilege to {what}: {} missing; run as root, or give the program {}", join(.missing), setcap(.missing))]
+    #[error("no privilege to {what}: {} missing; run as root, or give the program {SETCAP}", join(.missing))]
     NoPrivilege {
         /// What was tried.
         what: &'static str,
@@ -198,7 +198,7 @@ pub fn kernel_has_btf() -> bool {
 }
 
 /// An error with its causes, in one line.
-fn chain(e: &dyn std::error::Error) -> String {
+pub fn chain(e: &dyn std::error::Error) -> String {
     let mut out = e.to_string();
     let mut next = e.source();
     while let Some(s) = next {
@@ -232,13 +232,13 @@ fn join(missing: &[&str]) -> String {
     }
 }
 
-fn setcap(missing: &[&str]) -> String {
-    let list: Vec<_> = missing.iter().map(|m| m.to_lowercase()).collect();
-    format!("these (`setcap {}+ep PROGRAM`)", list.join(","))
-}
+/// All that is needed, not only what is missing: setcap replaces what the file has.
+const SETCAP: &str = "these (`setcap cap_bpf,cap_net_admin,cap_perfmon+ep PROGRAM`)";
 
 fn taken_advice(interface: &str, holder: &XdpHolder) -> String {
-    if holder.ours() {
+    if holder.is_fault() {
+        "another roce-fault has the interface: wait for it, or end it".into()
+    } else if holder.ours() {
         "another roce-top or roce-fault counts here already: end it first".into()
     } else {
         format!("detach it (`ip link set dev {interface} xdp off`, if no program holds it by a link), or end its owner")
@@ -270,7 +270,10 @@ mod tests {
     #[test]
     fn a_missing_capability_is_named() {
         let said = Error::NoPrivilege { what: "load the program", missing: vec!["CAP_BPF"] }.to_string();
-        assert!(said.contains("CAP_BPF is missing") && said.contains("setcap cap_bpf+ep"), "{said}");
+        assert!(
+            said.contains("CAP_BPF is missing") && said.contains("setcap cap_bpf,cap_net_admin,cap_perfmon+ep"),
+            "{said}"
+        );
     }
 
     #[test]

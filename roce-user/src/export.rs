@@ -29,9 +29,11 @@ use crate::source::Tap;
 /// A flow that was silent for so long gives its series to another, seconds.
 const SILENT_S: f64 = 300.0;
 /// Connections that are served at the same time.
-const CONNECTIONS: usize = 32;
+const CONNECTIONS: usize = 128;
 /// A client has so long to ask and to take the answer.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How long it may take to ask: one that never does must not keep others out for long.
+const ASKING: Duration = Duration::from_secs(2);
 /// Longest head of a request.
 const REQUEST: usize = 8192;
 /// A report older than so many intervals (and a minute) means that sampling has stopped.
@@ -155,8 +157,9 @@ impl Exporter {
     async fn answer(&self, mut stream: tokio::net::TcpStream) -> io::Result<()> {
         let mut request = Vec::new();
         let mut part = [0u8; 1024];
+        let until = tokio::time::Instant::now() + ASKING;
         while !request.windows(4).any(|w| w == b"\r\n\r\n") {
-            let n = stream.read(&mut part).await?;
+            let n = tokio::time::timeout_at(until, stream.read(&mut part)).await??;
             if n == 0 || request.len() + n > REQUEST {
                 return reply(&mut stream, "400 Bad Request", "text/plain", "the request has no end\n", true).await;
             }

@@ -42,11 +42,11 @@ impl Stop {
         }
     }
 
-    /// Turns SIGINT, SIGTERM and SIGHUP into this wish. To be called before any other thread is started:
+    /// Turns SIGINT, SIGTERM, SIGHUP and SIGQUIT into this wish. To be called before any other thread is started:
     /// the signals are blocked here, and threads inherit that.
     pub fn on_signals(&self, then: impl Fn() + Send + 'static) -> nix::Result<()> {
         let mut signals = SigSet::empty();
-        for s in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
+        for s in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT] {
             signals.add(s);
         }
         signals.thread_block()?;

@@ -530,6 +530,7 @@ const _: () = {
 };
 
 /// Spreads the bits of a word (the finaliser of splitmix64).
+#[expect(clippy::inline_always, reason = "the kernel program must not call: the verifier follows inlined code better")]
 #[inline(always)]
 pub const fn mix(mut v: u64) -> u64 {
     v = v.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -540,6 +541,10 @@ pub const fn mix(mut v: u64) -> u64 {
 
 impl FaultFlowKey {
     /// A number that depends on the flow alone, whatever order flows appear in, and whichever way they pass.
+    #[expect(
+        clippy::inline_always,
+        reason = "the kernel program must not call: the verifier follows inlined code better"
+    )]
     #[inline(always)]
     pub const fn hash(&self) -> u64 {
         let [s0, s1] = self.src;
@@ -551,6 +556,7 @@ impl FaultFlowKey {
 
 /// A random draw below [`CERTAIN`] that depends on nothing but its arguments. `salt` tells several draws
 /// about one packet apart.
+#[expect(clippy::inline_always, reason = "the kernel program must not call: the verifier follows inlined code better")]
 #[inline(always)]
 pub const fn draw(seed: u64, rule: u32, flow: u64, space: u32, psn: u32, occurrence: u32, salt: u32) -> u64 {
     let h = mix(seed ^ mix((rule as u64) << 32 | salt as u64));

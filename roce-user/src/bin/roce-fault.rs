@@ -90,6 +90,7 @@ enum XdpMode {
 }
 
 #[derive(Debug, Args)]
+#[command(allow_negative_numbers = true)]
 struct RunArgs {
     /// Scenario file.
     scenario: PathBuf,
@@ -98,6 +99,7 @@ struct RunArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(allow_negative_numbers = true)]
 #[group(id = "what", required = true, multiple = false, args = ["drop", "ce", "corrupt", "clear_ect", "dscp_to", "truncate", "duplicate"])]
 struct OnceArgs {
     #[command(flatten)]
@@ -126,9 +128,9 @@ struct OnceArgs {
     /// With --ce: mark packets that are not ECT too.
     #[arg(long, requires = "ce")]
     any_ecn: bool,
-    /// With --corrupt payload: which byte, from 0.
-    #[arg(long, value_name = "N", requires = "corrupt", default_value_t = 0)]
-    offset: u16,
+    /// With --corrupt payload: which byte, from 0 [default: 0].
+    #[arg(long, value_name = "N", requires = "corrupt")]
+    offset: Option<u16>,
     /// in, out or both.
     #[arg(long, default_value = "both", value_parser = direction)]
     direction: roce_user::fault::rule::Direction,
@@ -309,10 +311,18 @@ fn check(path: &Path) -> Ended {
 }
 
 fn once(args: &OnceArgs) -> Result<Scenario, String> {
+    if args.any_ecn && !args.ce {
+        return Err("--any-ecn goes with --ce".into());
+    }
+    if args.offset.is_some() && !matches!(args.corrupt, Some(Corrupt::Payload)) {
+        return Err("--offset goes with --corrupt payload".into());
+    }
     let fault = match args {
         OnceArgs { ce: true, .. } => Fault::MarkCe { any: args.any_ecn, queue: None },
         OnceArgs { corrupt: Some(Corrupt::Icrc), .. } => Fault::FailIcrc,
-        OnceArgs { corrupt: Some(Corrupt::Payload), .. } => Fault::Corrupt { offset: args.offset.into(), xor: 1 },
+        OnceArgs { corrupt: Some(Corrupt::Payload), .. } => {
+            Fault::Corrupt { offset: args.offset.unwrap_or(0).into(), xor: 1 }
+        }
         OnceArgs { clear_ect: true, .. } => Fault::ClearEct,
         OnceArgs { dscp_to: Some(d), .. } => Fault::SetDscp(*d),
         OnceArgs { truncate: Some(n), .. } => Fault::Truncate(*n),

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use roce_user::aggregate::Report;
 use roce_user::cli::{Cli, Command, Doctor, Speed, Top};
+use roce_user::error::chain;
 use roce_user::matcher::Matcher;
 use roce_user::say;
 use roce_user::source::Source;
@@ -23,8 +24,7 @@ fn main() -> ExitCode {
         None => watch(&cli.top).map(|()| ExitCode::SUCCESS),
     };
     result.unwrap_or_else(|e| {
-        let text = format!("{e:#}").replace('\n', " ");
-        say!("{text}");
+        say!("{}", chain(e.as_ref()));
         ExitCode::from(2)
     })
 }
@@ -46,6 +46,9 @@ fn examine(d: &Doctor) -> Result<ExitCode> {
 }
 
 fn watch(top: &Top) -> Result<()> {
+    if !top.batch {
+        screen()?;
+    }
     let stop = Stop::default();
     let wake = Wake::default();
     let mut source: Box<dyn Source> = match &top.read {
@@ -58,9 +61,6 @@ fn watch(top: &Top) -> Result<()> {
             anyhow::bail!("name an interface with -i (there are {}) or a capture with -r", there.join(", "));
         }
         None => {
-            if !top.batch && !std::io::stdout().is_terminal() {
-                anyhow::bail!("standard output is not a terminal: --batch writes reports to pipes and files");
-            }
             let live = live::Live::start(top, !top.batch)?;
             privileges::drop_unneeded()?;
             if top.batch {
@@ -94,12 +94,20 @@ fn watch(top: &Top) -> Result<()> {
     if top.batch {
         return report(top, source, &stop, observer);
     }
-    if !std::io::stdout().is_terminal() {
-        anyhow::bail!("standard output is not a terminal: --batch writes reports to pipes and files");
-    }
     let options =
         tui::Options { interval: top.delay, throughput: top.units, filter: top.filter.clone(), port: top.port };
     tui::run(source, &options, &stop, Box::new(observer), &wake)
+}
+
+/// Whether there is a screen to draw on.
+fn screen() -> Result<()> {
+    if !std::io::stdout().is_terminal() {
+        anyhow::bail!("standard output is not a terminal: --batch writes reports to pipes and files");
+    }
+    if std::env::var_os("TERM").is_some_and(|t| t == "dumb") {
+        anyhow::bail!("this terminal (TERM=dumb) has no screen to draw on: --batch writes reports as text");
+    }
+    Ok(())
 }
 
 fn report(top: &Top, mut source: Box<dyn Source>, stop: &Stop, observer: impl FnMut(&Report)) -> Result<()> {

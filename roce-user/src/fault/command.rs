@@ -5,7 +5,8 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::{Signal, killpg};
+use nix::sys::signal::{SigSet, Signal, killpg};
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::Pid;
 use serde::Serialize;
 
@@ -55,9 +56,11 @@ impl Running {
             command.stdout(io::stderr());
         }
         let us = std::process::id();
-        // SAFETY: between fork and exec only async-signal-safe calls: prctl and getppid.
+        // SAFETY: between fork and exec only async-signal-safe calls: sigprocmask, prctl and getppid.
         unsafe {
             command.pre_exec(move || {
+                // we block the signals that we wait for, and a child would inherit that: nothing polite could end it
+                SigSet::empty().thread_set_mask()?;
                 if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) != 0 {
                     return Err(io::Error::last_os_error());
                 }
@@ -73,6 +76,14 @@ impl Running {
 
     /// How it ended, if it has.
     pub fn poll(&mut self) -> io::Result<Option<Ended>> {
+        let group = Pid::from_raw(i32::try_from(self.child.id()).unwrap_or(i32::MAX));
+        let looked = waitid(Id::Pid(group), WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT);
+        if matches!(looked, Ok(WaitStatus::StillAlive)) {
+            return Ok(None);
+        }
+        // what it left in the background ends with it, lest it keep our outputs open; not yet waited for, so the
+        // number of the group is still its own
+        let _ = killpg(group, Signal::SIGTERM);
         Ok(self.child.try_wait()?.map(|s| self.ended(s, false)))
     }
 
@@ -130,6 +141,41 @@ mod tests {
         assert_eq!(wait(&["sh", "-c", "kill -TERM $$"]).code(), 143);
         assert!(Running::start(&words(&["/nonexistent"]), true).is_err());
         assert!(Running::start(&[], true).is_err());
+    }
+
+    #[test]
+    fn signals_that_we_block_reach_it() {
+        let mut ours = SigSet::empty();
+        ours.add(Signal::SIGTERM);
+        ours.thread_block().unwrap();
+        let mut r = Running::start(&words(&["sh", "-c", "kill -TERM $$; exit 0"]), true).unwrap();
+        let ended = loop {
+            if let Some(e) = r.poll().unwrap() {
+                break e;
+            }
+            std::thread::yield_now();
+        };
+        ours.thread_unblock().unwrap();
+        assert_eq!(ended.signal, Some(libc::SIGTERM));
+    }
+
+    #[test]
+    fn what_it_leaves_in_the_background_ends_with_it() {
+        let (read, write) = io::pipe().unwrap();
+        let fd = std::os::fd::AsRawFd::as_raw_fd(&write);
+        // the background process keeps the pipe open: the read below ends only with it
+        nix::fcntl::fcntl(&write, nix::fcntl::FcntlArg::F_SETFD(nix::fcntl::FdFlag::empty())).unwrap();
+        let script = format!("sleep 1000 >&{fd} & exit 5");
+        let mut r = Running::start(&words(&["sh", "-c", &script]), true).unwrap();
+        drop(write);
+        let ended = loop {
+            if let Some(e) = r.poll().unwrap() {
+                break e;
+            }
+            std::thread::yield_now();
+        };
+        assert_eq!((ended.code(), ended.killed), (5, false));
+        assert_eq!(io::Read::read(&mut &read, &mut [0; 1]).unwrap(), 0);
     }
 
     #[test]

@@ -167,7 +167,8 @@ impl Engine {
             } else {
                 match attach_xdp(&mut self.ebpf, interface, abi::XDP_INGRESS, self.mode, &mut notes) {
                     Ok(_) => Some(Interface::named(&interface.name)?.xdp.map_or("XDP", |x| x.mode.name())),
-                    Err(Error::XdpTaken { holder, .. }) => {
+                    // another user's roce-fault, whose lock is not where ours is
+                    Err(Error::XdpTaken { holder, .. }) if !holder.is_fault() => {
                         how.push(taken(&holder));
                         None
                     }

@@ -10,8 +10,36 @@ use serde::{Deserialize, Serialize};
 
 use crate::iface::Interface;
 
-/// Where the locks are.
+/// Where the locks are, if this process may write there.
 pub const FOLDER: &str = "/run/roce-fault";
+
+/// Where they may be: with the capabilities and without root, [`FOLDER`] is closed. Whoever holds the interface
+/// by a lock that we do not see still holds its XDP hook, which attaching respects.
+fn folders() -> [PathBuf; 3] {
+    let user = nix::unistd::geteuid();
+    [
+        PathBuf::from(FOLDER),
+        PathBuf::from(format!("/run/user/{user}/roce-fault")),
+        std::env::temp_dir().join(format!("roce-fault-{user}")),
+    ]
+}
+
+/// Makes a folder for locks, or finds it. One that another user made is not ours to write to.
+fn make(folder: &Path) -> std::io::Result<()> {
+    if folder == Path::new(FOLDER) {
+        return fs::create_dir_all(folder);
+    }
+    match fs::create_dir(folder) {
+        Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
+        done => return done,
+    }
+    let there = fs::symlink_metadata(folder)?;
+    if there.is_dir() && there.uid() == nix::unistd::geteuid().as_raw() {
+        Ok(())
+    } else {
+        Err(std::io::Error::new(std::io::ErrorKind::PermissionDenied, "the folder belongs to somebody else"))
+    }
+}
 
 /// Who holds an interface.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,15 +99,20 @@ impl Drop for Lock {
     }
 }
 
-/// The file of an interface: interface numbers repeat between network namespaces.
-fn path(interface: &Interface) -> PathBuf {
+/// The file name of an interface: interface numbers repeat between network namespaces.
+fn name(interface: &Interface) -> String {
     let namespace = fs::metadata("/proc/thread-self/ns/net").map_or(0, |m| m.ino());
-    Path::new(FOLDER).join(format!("{namespace}-{}.lock", interface.index))
+    format!("{namespace}-{}.lock", interface.index)
 }
 
 /// Who holds an interface now; `None` if nobody does.
 pub fn holder(interface: &Interface) -> Option<Holder> {
-    let mut file = File::open(path(interface)).ok()?;
+    let name = name(interface);
+    folders().iter().find_map(|folder| holder_of(&folder.join(&name)))
+}
+
+fn holder_of(path: &Path) -> Option<Holder> {
+    let mut file = File::open(path).ok()?;
     let mut text = String::new();
     (&mut file).take(1 << 20).read_to_string(&mut text).ok()?;
     match Flock::lock(file, FlockArg::LockSharedNonblock) {
@@ -91,9 +124,33 @@ pub fn holder(interface: &Interface) -> Option<Holder> {
 impl Lock {
     /// Takes an interface.
     pub fn take(interface: &Interface, holder: &Holder) -> Result<Self, LockError> {
-        let path = path(interface);
+        let name = name(interface);
+        if let Some(holder) = self::holder(interface) {
+            return Err(LockError::Taken { interface: interface.name.clone(), holder: Some(holder) });
+        }
+        let mut refused = None;
+        for folder in folders() {
+            match Self::take_in(&folder, &name, interface, holder) {
+                Err(LockError::Io { path, source })
+                    if matches!(
+                        source.kind(),
+                        std::io::ErrorKind::PermissionDenied
+                            | std::io::ErrorKind::ReadOnlyFilesystem
+                            | std::io::ErrorKind::NotFound
+                    ) =>
+                {
+                    refused.get_or_insert(LockError::Io { path, source });
+                }
+                taken => return taken,
+            }
+        }
+        Err(refused.unwrap_or_else(|| LockError::Taken { interface: interface.name.clone(), holder: None }))
+    }
+
+    fn take_in(folder: &Path, name: &str, interface: &Interface, holder: &Holder) -> Result<Self, LockError> {
+        let path = folder.join(name);
         let failed = |source: std::io::Error| LockError::Io { path: path.display().to_string(), source };
-        fs::create_dir_all(FOLDER).map_err(failed)?;
+        make(folder).map_err(failed)?;
         loop {
             let file = OpenOptions::new()
                 .read(true)

@@ -24,6 +24,8 @@ use crate::stop::Stop;
 const MOST_LISTED: usize = 100_000;
 /// How long one look at the rings waits.
 const TICK: Duration = Duration::from_millis(10);
+/// How often it is checked that the interfaces are still there.
+const LOOK: Duration = Duration::from_millis(500);
 
 /// What the command line adds to a scenario.
 #[derive(Clone, Debug, Default)]
@@ -108,16 +110,6 @@ pub fn run(
 ) -> Result<Outcome, RunError> {
     let interfaces = interfaces(scenario, options)?;
     let name = |n: usize| scenario.rules.get(n).map_or_else(String::new, |r| quoted(&r.name));
-    let mut locks = Vec::new();
-    for i in &interfaces {
-        let holder = Holder {
-            pid: std::process::id(),
-            scenario: scenario.name.clone(),
-            interface: i.name.clone(),
-            rules: scenario.rules.iter().map(|r| format!("{}: {}", r.name, r.sentence(name))).collect(),
-        };
-        locks.push(Lock::take(i, &holder)?);
-    }
     let limit = options.limit.or(scenario.run.limit).unwrap_or(DEFAULT_LIMIT);
     let watch = needs_witness(&scenario.expect) && !options.dry;
     let setup = Setup {
@@ -129,6 +121,16 @@ pub fn run(
         mode: options.mode,
     };
     let mut engine = Engine::new(&setup, &interfaces)?;
+    let mut locks = Vec::new();
+    for i in &interfaces {
+        let holder = Holder {
+            pid: std::process::id(),
+            scenario: scenario.name.clone(),
+            interface: i.name.clone(),
+            rules: scenario.rules.iter().map(|r| format!("{}: {}", r.name, r.sentence(name))).collect(),
+        };
+        locks.push(Lock::take(i, &holder)?);
+    }
     let mut how = Vec::new();
     for i in &interfaces {
         how.push(format!("{} ({})", i.name, engine.attach(i)?));
@@ -155,6 +157,8 @@ pub fn run(
     let deadline = begun + limit;
     let mut ended = None;
     let mut interrupted = false;
+    let mut look = begun + LOOK;
+    let mut gone = Vec::new();
     loop {
         seen.drain(&mut engine);
         if let Some(r) = &mut command
@@ -168,9 +172,19 @@ pub fn run(
             interrupted = true;
             break;
         }
-        let left = deadline.saturating_duration_since(Instant::now());
+        let now = Instant::now();
+        let left = deadline.saturating_duration_since(now);
         if left.is_zero() {
             break;
+        }
+        if now >= look {
+            look = now + LOOK;
+            for i in &interfaces {
+                if !gone.contains(&i.index) && Interface::named(&i.name).map_or(0, |n| n.index) != i.index {
+                    gone.push(i.index);
+                    talk(&format!("{} is gone: no rule acts there any more", i.name));
+                }
+            }
         }
         engine.wait(left.min(TICK))?;
     }
