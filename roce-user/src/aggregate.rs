@@ -143,6 +143,7 @@ impl Counts {
 
     /// What came since `before`. A counter that fell was started again: then all of it is new. `missing`
     /// may fall by itself, when a late packet closes a gap; that is no restart and nothing new.
+    #[must_use]
     pub fn since(&self, before: &Self) -> Self {
         let restarted = self.get(Metric::Packets) < before.get(Metric::Packets);
         if restarted {
@@ -573,6 +574,8 @@ mod tests {
 
     use dissector::wire::opcode::byte;
 
+    use dissector::flow::row::{Ecn, IcrcCounts, Naks};
+
     use super::*;
 
     fn row(host: u8, dest_qp: u32, packets: u64) -> FlowRow {
@@ -597,15 +600,15 @@ mod tests {
             requests: packets,
             responses: 0,
             acks: 0,
-            naks: Default::default(),
+            naks: Naks::default(),
             rnr_naks: 0,
             cnps: 0,
-            ecn: Default::default(),
+            ecn: Ecn::default(),
             retransmitted: 0,
             missing: 0,
             reordered: 0,
             duplicates: 0,
-            icrc: Default::default(),
+            icrc: IcrcCounts::default(),
             truncated: 0,
         }
     }

@@ -57,7 +57,7 @@ pub fn run(
         seen(&report);
         let result = if options.json {
             // text carries them itself
-            said = warn(source.state().notices, &said);
+            said = warn(&source.state().notices, &said);
             json(&mut out, &report, options)
         } else {
             text(&mut out, &report, &source.state(), options)
@@ -79,7 +79,7 @@ pub fn run(
 
 /// Says what the person should know on standard error, unless it stood there an interval before (with other
 /// numbers); gives what to compare with next time.
-fn warn(notices: Vec<String>, before: &[String]) -> Vec<String> {
+fn warn(notices: &[String], before: &[String]) -> Vec<String> {
     let shape = |n: &str| n.replace(|c: char| c.is_ascii_digit(), "");
     for n in notices.iter().filter(|n| !before.contains(&shape(n))) {
         say!("{n}");
@@ -259,8 +259,8 @@ fn table(out: &mut impl Write, lines: &[Line<'_>], style: &Style, width: usize) 
             let w = width_of(*c);
             let cell = cells(*c);
             match c.align() {
-                Align::Left => text.push_str(&format!("{cell:<w$} ")),
-                Align::Right => text.push_str(&format!("{cell:>w$} ")),
+                Align::Left => text += &format!("{cell:<w$} "),
+                Align::Right => text += &format!("{cell:>w$} "),
             }
         }
         let mut done = text.trim_end().to_owned();

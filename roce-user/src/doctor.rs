@@ -337,7 +337,7 @@ fn rdma_devices(i: &Interface, devices: &[rdma::Device], add: &mut Add<'_>) {
                 None,
             ),
             rdma::Kind::Siw => {
-                add("rdma", Status::Note, format!("{} is soft-iWARP: RDMA over TCP, no RoCE", d.name), None)
+                add("rdma", Status::Note, format!("{} is soft-iWARP: RDMA over TCP, no RoCE", d.name), None);
             }
             rdma::Kind::Hardware(driver) => add(
                 "rdma",

@@ -70,7 +70,7 @@ mod tests {
     #[test]
     fn a_sleeper_wakes_when_it_is_set() {
         let stop = Stop::default();
-        let far = Instant::now() + Duration::from_secs(3600);
+        let far = Instant::now() + Duration::from_hours(1);
         let sleeper = {
             let stop = stop.clone();
             std::thread::spawn(move || stop.sleep_until(far))

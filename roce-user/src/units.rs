@@ -12,6 +12,7 @@ pub enum Throughput {
 
 impl Throughput {
     /// The other one.
+    #[must_use]
     pub const fn other(self) -> Self {
         match self {
             Self::Bits => Self::Bytes,

@@ -52,7 +52,7 @@ impl Rig {
         let s = Scenario::parse("test.toml", toml).unwrap_or_else(|e| panic!("{e}"));
         let setup = Setup { rules: &s.rules, seed: s.seed, port: s.port, dry, watch, mode: Mode::Auto };
         let mut engine = Engine::new(&setup, &[]).expect("the rules load");
-        engine.arm(Duration::from_secs(3600)).expect("the rules can be armed");
+        engine.arm(Duration::from_hours(1)).expect("the rules can be armed");
         Self { engine }
     }
 

@@ -11,7 +11,7 @@ use nix::unistd::Pid;
 use serde::Serialize;
 
 /// How long a process group has between the polite and the other signal.
-const GRACE: Duration = Duration::from_millis(1000);
+const GRACE: Duration = Duration::from_secs(1);
 
 /// A running command.
 #[derive(Debug)]

@@ -87,7 +87,7 @@ pub struct Engine {
     wants_in: bool,
 }
 
-fn unusable(name: &str, why: impl ToString) -> Error {
+fn unusable(name: &str, why: impl std::fmt::Display) -> Error {
     Error::Map { name: name.to_owned(), why: why.to_string() }
 }
 

@@ -62,10 +62,9 @@ fn fact(at: i64, bytes: &[u8], port: u16) -> Option<Fact> {
         Some((Kind::Cnp, _)) => What::Cnp,
         // IBTA table 45, code 0
         Some((Kind::Ack, _)) if packet.ext.aeth.is_some_and(|a| a.syndrome().0 & 0x7f == 0x60) => What::SequenceNak,
-        Some((Kind::Ack, _)) | None => What::Other,
+        Some((Kind::Ack, _) | (_, Role::Notification)) | None => What::Other,
         Some((_, Role::Request)) => What::Request,
         Some((_, Role::Response)) => What::Response,
-        Some((_, Role::Notification)) => What::Other,
     };
     Some(Fact { at, src: net.src, dst: net.dst, dest_qp: packet.bth.dest_qp().get(), psn: packet.bth.psn(), what })
 }
@@ -229,7 +228,7 @@ fn wire(expect: &Expect, e: &Evidence<'_>, witness: &mut Witness, out: &mut Vec<
     let lost = e.counters.watch_lost + e.counters.events_lost + witness.omitted;
     let mut push = |name: &str, ok: bool, mut detail: String| {
         if lost > 0 {
-            detail.push_str(&format!("; {lost} packets could not be watched, so nothing is certain"));
+            detail += &format!("; {lost} packets could not be watched, so nothing is certain");
         }
         out.push(check(name, ok && lost == 0, detail));
     };

@@ -156,6 +156,7 @@ pub fn injection_row(i: &Injection, rules: &[Rule], interface: impl Fn(u32) -> S
 impl Report {
     /// For people.
     pub fn text(&self) -> String {
+        const SHOWN: usize = 20;
         let mut s = String::new();
         let dry = if self.dry_run { " (dry run: nothing was changed)" } else { "" };
         let _ = writeln!(
@@ -175,7 +176,6 @@ impl Report {
             }
             s.push('\n');
         }
-        const SHOWN: usize = 20;
         for i in self.injections.iter().take(SHOWN) {
             let _ = writeln!(
                 s,

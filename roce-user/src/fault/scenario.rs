@@ -376,7 +376,7 @@ fn scenario(doc: &DeTable<'_>, span: &Span<usize>, stem: String) -> Result<Scena
         return bad(rules, Wrong::new(format!("{} rules, and the kernel program takes {MAX_RULES}", list.len())));
     }
     let mut arming = Vec::new();
-    for v in list.iter() {
+    for v in list {
         let t = table(v, "rule")?;
         let r = rule(t, v, s.rules.len())?;
         if let Some(n) = get(t, "name")
@@ -466,7 +466,7 @@ fn expect(t: &DeTable<'_>, rules: &[Rule]) -> Result<Expect, At> {
     if let Some(v) = get(t, "injections") {
         match v.get_ref() {
             DeValue::Table(each) => {
-                for (name, v) in each.iter() {
+                for (name, v) in each {
                     let Some(n) = rules.iter().position(|r| r.name == name.get_ref().as_ref()) else {
                         let names = rules.iter().map(|r| r.name.as_str());
                         return Err((name.span(), Wrong::unknown("rule", name.get_ref(), names)));
@@ -608,7 +608,7 @@ fn rule(t: &DeTable<'_>, whole: &Value<'_>, index: usize) -> Result<Rule, At> {
         let list: Vec<String> = match v.get_ref() {
             DeValue::Array(a) => {
                 let mut out = Vec::new();
-                for v in a.iter() {
+                for v in a {
                     let w = word(v, "opcode", "a name, class or number")?;
                     Opcodes::parse(&w).or_else(|e| bad(v, e))?;
                     out.push(w);

@@ -452,10 +452,11 @@ impl Opcodes {
     /// Leaves only the opcodes of a transport.
     pub fn retain(&mut self, keep: impl Fn(u8) -> bool) {
         for byte in 0..=255 {
-            if self.contains(byte) && !keep(byte) {
-                if let Some(w) = self.bits.get_mut(usize::from(byte >> 6)) {
-                    *w &= !(1 << (byte & 63));
-                }
+            if self.contains(byte)
+                && !keep(byte)
+                && let Some(w) = self.bits.get_mut(usize::from(byte >> 6))
+            {
+                *w &= !(1 << (byte & 63));
             }
         }
     }

@@ -31,7 +31,7 @@ const INTERVALS: [Duration; 8] = [
     Duration::from_secs(2),
     Duration::from_secs(5),
     Duration::from_secs(10),
-    Duration::from_secs(60),
+    Duration::from_mins(1),
 ];
 
 /// What the cursor is on, kept by identity so that it stays on its flow when lines move.
