@@ -259,6 +259,9 @@ pub fn find(name: &str) -> Option<&'static Field> {
 
 /// The filter name that looks most like `name`, if one does.
 pub fn nearest(name: &str) -> Option<&'static str> {
+    if name.len() > 100 {
+        return None; // no field's name is nearly so long
+    }
     let wanted = name.to_ascii_lowercase();
     let last = |s: &str| s.rsplit('.').next().unwrap_or(s).to_owned();
     all()
@@ -380,6 +383,7 @@ mod tests {
         assert_eq!(nearest("bth.psn"), Some("infiniband.bth.psn"));
         assert_eq!(nearest("destqp"), Some("infiniband.bth.destqp"));
         assert_eq!(nearest("zzzzzzzzzzzzzzzzz"), None);
+        assert_eq!(nearest(&"infiniband.".repeat(10_000)), None);
     }
 
     #[test]
