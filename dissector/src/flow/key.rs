@@ -9,7 +9,7 @@ use crate::frame::{Encapsulation, Frame};
 
 /// Network that the addresses belong to: equal bytes of two families are two addresses (RoCEv1 writes IPv4
 /// addresses as mapped GIDs).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Family {
     /// RoCEv2 over IPv4.
@@ -25,7 +25,7 @@ pub enum Family {
 }
 
 /// Source and destination, in one direction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Addresses {
     src: [u64; 2],
     dst: [u64; 2],

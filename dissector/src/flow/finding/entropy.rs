@@ -1,17 +1,22 @@
 //! Code `source-port-entropy`: many queue pairs on one UDP source port take one path.
 
+use hashbrown::HashSet;
+
 use super::{Finding, Seen, Severity};
 use crate::flow::Analyzer;
+use crate::flow::key::Addresses;
 use crate::flow::state::Flow;
 
 /// Queue pairs between two hosts from which on one port is an oversight.
 const MANY: usize = 4;
 
-/// Whether no answer flow between the hosts of `f` is without a partner, so that its own would have been joined.
-pub fn only_unjoined(a: &Analyzer, f: &Flow) -> bool {
-    !a.flows().any(|o| {
-        o.pair.is_none() && o.key.addresses == f.key.addresses.reversed() && o.acks + o.responses + o.naks.total() > 0
-    })
+/// Ways on which answers came that could not be assigned to a queue pair.
+pub fn unjoined_answers(a: &Analyzer) -> HashSet<Addresses, foldhash::fast::FixedState> {
+    let mut ways = HashSet::with_hasher(foldhash::fast::FixedState::with_seed(0));
+    ways.extend(
+        a.flows().filter(|o| o.pair.is_none() && o.acks + o.responses + o.naks.total() > 0).map(|o| o.key.addresses),
+    );
+    ways
 }
 
 /// Looks at source ports.

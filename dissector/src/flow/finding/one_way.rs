@@ -5,6 +5,8 @@ use super::{Finding, Seen, Severity, count, name};
 /// Looks for flows without answers.
 pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
     let a = seen.analysis;
+    // once for all: made-up QP numbers make tens of thousands of flows without an answer
+    let unjoined = super::entropy::unjoined_answers(a);
     for f in a.flows().filter(|f| f.reliable() && f.requests > 0) {
         let answers = a.peer(f).map_or(0, |p| p.acks + p.responses + p.naks.total() + p.rnr_naks);
         let ttl_one = f.ttl.0 == 1;
@@ -29,7 +31,7 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
         if (unasked || young) && !retries && !ttl_one {
             continue;
         }
-        let only_mine = super::entropy::only_unjoined(a, f);
+        let only_mine = !unjoined.contains(&f.key.addresses.reversed());
         let (severity, sure) = match (retries, back) {
             (true, _) => (Severity::Error, "The sender repeats itself, so no answer reached it either."),
             (false, true) if !only_mine => {
