@@ -56,8 +56,10 @@ pub fn run(
         let report = aggregate.push(counts.at, counts.totals, counts.flows);
         seen(&report);
         let result = if options.json {
-            // text carries them itself
-            said = warn(&source.state().notices, &said);
+            // text carries them itself; why a source broke is said once, at the end
+            if source.broken().is_none() {
+                said = warn(&source.state().notices, &said);
+            }
             json(&mut out, &report, options)
         } else {
             text(&mut out, &report, &source.state(), options)
