@@ -11,6 +11,7 @@ use roce_ebpf::abi::global;
 
 use crate::error::{Error, refused};
 use crate::iface::{Interface, Xdp, XdpHolder, XdpMode};
+use crate::kernel_log::KernelLog;
 use crate::load::{self, Options};
 
 /// Which XDP mode is wanted.
@@ -59,6 +60,8 @@ pub struct Tap {
     pub notes: Vec<String>,
     /// Id of our XDP program.
     xdp_id: u32,
+    /// What the programs say of the unexpected.
+    pub log: Option<KernelLog>,
 }
 
 impl Tap {
@@ -66,6 +69,7 @@ impl Tap {
     pub fn new(name: &str, options: &Options, how: &Attach) -> Result<Self, Error> {
         let interface = Interface::named(name)?;
         let mut ebpf = load::load(options)?;
+        let log = KernelLog::of(&mut ebpf);
         let mut notes = Vec::new();
         let mut xdp_id = 0;
         let ingress = match attach_xdp(&mut ebpf, &interface, global::XDP_INGRESS, how.mode, &mut notes) {
@@ -89,7 +93,7 @@ impl Tap {
         if !interface.up {
             notes.push(format!("{name} is down (`ip link set {name} up`)"));
         }
-        Ok(Self { interface, ebpf, ingress, egress: !how.no_egress, notes, xdp_id })
+        Ok(Self { interface, ebpf, ingress, egress: !how.no_egress, notes, xdp_id, log })
     }
 
     /// How it sees packets, in words: "XDP driver, TC egress".

@@ -11,6 +11,7 @@ pub mod ethtool;
 pub mod export;
 pub mod fault;
 pub mod iface;
+pub mod kernel_log;
 pub mod live;
 pub mod live_findings;
 pub mod load;

@@ -6,6 +6,7 @@ use dissector::wire::ROCE_UDP_PORT;
 use roce_ebpf::abi::{event, fault, global};
 
 use crate::error::{Error, check_kernel, missing_capabilities};
+use crate::kernel_log;
 
 #[cfg(kernel_object)]
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/roce"));
@@ -111,9 +112,9 @@ fn load_object(object: &[u8], options: &Options) -> Result<Ebpf, Error> {
     loader.load(object).map_err(Error::of_load)
 }
 
-/// The level of `log`, as the kernel side numbers it.
+/// The level that was asked for, as the kernel side numbers it.
 fn aya_log_level() -> u8 {
-    match log::max_level() {
+    match kernel_log::level() {
         log::LevelFilter::Off => 0,
         log::LevelFilter::Error => 1,
         log::LevelFilter::Warn => 2,

@@ -172,6 +172,9 @@ impl Live {
 
     /// Counts as of now.
     pub fn snapshot(&mut self) -> Result<Snapshot, Error> {
+        for log in self.taps.iter_mut().filter_map(|t| t.log.as_mut()) {
+            log.drain();
+        }
         let objects: Vec<_> = self.taps.iter().map(|t| &t.ebpf).collect();
         self.counts.take(&objects)
     }

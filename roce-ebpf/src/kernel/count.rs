@@ -1,6 +1,7 @@
 //! Counters: per flow and CPU, and per CPU over everything.
 
 use aya_ebpf::helpers::generated::{bpf_get_smp_processor_id, bpf_ktime_get_coarse_ns};
+use aya_log_ebpf::warn;
 use dissector::wire::opcode::{Class, Flags};
 use dissector::wire::outer::{dscp, ecn};
 use dissector::wire::{Bth, Header, Qpn, Transport, opcode};
@@ -48,6 +49,12 @@ pub fn roce<C: Ctx>(ctx: &C, totals: &mut Totals, p: &mut Parsed) {
         None => {
             totals.overflow_packets += 1;
             totals.overflow_bytes += u64::from(p.wire_len);
+            if totals.overflow_packets == 1 {
+                warn!(
+                    ctx,
+                    "the flow table is full: from here on packets of new flows on this CPU count in the totals only"
+                );
+            }
         }
     }
     if reports {

@@ -10,7 +10,7 @@ use roce_ebpf::abi::counters::NO_VLAN;
 const FURTHEST: usize = 0x3fff;
 
 /// A packet at a hook.
-pub trait Ctx {
+pub trait Ctx: EbpfContext {
     /// First byte of the linear piece.
     fn data(&self) -> usize;
     /// Byte after the linear piece.

@@ -14,6 +14,7 @@ use aya_ebpf::bindings::{TC_ACT_UNSPEC, xdp_action};
 use aya_ebpf::macros::{classifier, map, xdp};
 use aya_ebpf::maps::{Array, HashMap, PerCpuArray, Queue, RingBuf};
 use aya_ebpf::programs::{TcContext, XdpContext};
+use aya_log_ebpf::warn;
 use dissector::wire::ROCE_UDP_PORT;
 use roce_ebpf::abi::{Direction, Flow, KeyV4, KeyV6, Totals};
 
@@ -91,6 +92,9 @@ pub fn packet<C: Ctx>(ctx: &C, direction: Direction) {
     };
     let Some(mut parsed) = roce::parse(ctx, &outer, direction) else {
         totals.malformed += 1;
+        if totals.malformed == 1 {
+            warn!(ctx, "the first RoCE packet on this CPU that ends before its BTH does");
+        }
         return count::other(ctx, totals);
     };
     count::roce(ctx, totals, &mut parsed);
