@@ -15,8 +15,7 @@
 //! Dissection cannot fail: it returns what is there and says where it stopped and why. Only files and
 //! the user's own words can be wrong.
 #![cfg_attr(not(feature = "std"), no_std)]
-// the one exception is the memory map of capture files, which says why
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 pub mod wire;
 

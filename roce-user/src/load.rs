@@ -83,7 +83,7 @@ fn load_object(object: &[u8], options: &Options) -> Result<Ebpf, Error> {
         return Err(Error::NoPrivilege { what: "load a program into the kernel", missing });
     }
     // every object of this layout has this symbol, and no other has
-    let abi = 3u32;
+    let abi = global::ABI_VERSION;
     let max_flows = options.max_flows.max(1);
     let log_level = aya_log_level();
     let mut loader = EbpfLoader::new();

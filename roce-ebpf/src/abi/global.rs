@@ -2,6 +2,8 @@
 
 /// Symbol whose presence says that the object has this layout; the loader asks for it by name.
 pub const ABI: &str = "ROCE_ABI_3";
+/// What the symbol holds: the number in its name.
+pub const ABI_VERSION: u32 = 3;
 /// `u16`: UDP destination port of RoCEv2.
 pub const PORT: &str = "ROCE_PORT";
 /// `u32`: kinds of events to report, bits of [`super::event::kind`].

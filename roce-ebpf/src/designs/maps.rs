@@ -260,7 +260,7 @@ pub fn cache(ctx: XdpContext) -> u32 {
         unsafe {
             let (from, to) = (old.cast::<u64>(), (&raw mut place.flow).cast::<u64>());
             let mut i = 0;
-            while i < core::mem::size_of::<Flow>() / 8 {
+            while i < size_of::<Flow>() / 8 {
                 to.add(i).write_volatile(from.add(i).read_volatile());
                 i += 1;
             }
