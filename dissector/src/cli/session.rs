@@ -1,9 +1,13 @@
 //! Packets of a capture, one after the other: dissected, remembered, filtered, printed.
 
-use crate::capture::{Record, Timestamp};
+use std::sync::Arc;
+
+use crate::capture::{Interface, Record, Timestamp};
 use crate::dissect::tree::Nodes;
 use crate::dissect::ulp::{self, Conversations};
-use crate::dissect::{self, Input, RecordInfo, Tree, Wanted, analysis, columns, record as frame_fields, transport};
+use crate::dissect::{
+    self, Input, RecordInfo, Tree, Wanted, analysis, columns, record as frame_fields, transport, udp,
+};
 use crate::filter::Filter;
 use crate::flow::{Analyzer, Place};
 use crate::frame::{Frame, LinkType, icrc};
@@ -28,7 +32,10 @@ pub struct Clock {
 pub struct Lane {
     /// Times.
     pub clock: Clock,
+    /// Interfaces that the file has named so far.
+    pub interfaces: Arc<[Interface]>,
     nodes: Nodes,
+    streams: Vec<udp::Stream>,
 }
 
 /// What is remembered from packet to packet for the sake of names and analysis.
@@ -36,14 +43,22 @@ pub struct Lane {
 pub struct Memory {
     conversations: Conversations,
     analyzer: Analyzer,
+    streams: udp::Streams,
 }
 
 impl Memory {
     /// Nothing seen yet.
     pub fn new(rules: DecodeAs) -> Self {
-        Self { conversations: Conversations::new(rules), analyzer: Analyzer::default() }
+        Self {
+            conversations: Conversations::new(rules),
+            analyzer: Analyzer::default(),
+            streams: udp::Streams::default(),
+        }
     }
 }
+
+/// Fields that need the UDP conversations.
+static STREAMS: [&dissect::Field; 3] = [&udp::STREAM, &udp::TIME_RELATIVE, &udp::TIME_DELTA];
 
 /// What is done with each packet; several threads may share it.
 #[derive(Debug)]
@@ -52,6 +67,7 @@ pub struct Job {
     filter: Option<Filter>,
     wanted: Wanted,
     icrc: bool,
+    streams: bool,
     port: u16,
     pcapng: bool,
     /// The columns, if they need no tree.
@@ -72,7 +88,8 @@ impl Job {
             Format::Columns(c) if filter.is_none() => Direct::new(c),
             _ => None,
         };
-        Self { format, filter, wanted, icrc, port, pcapng, direct }
+        let streams = wanted.has_any(&STREAMS);
+        Self { format, filter, wanted, icrc, streams, port, pcapng, direct }
     }
 
     /// How packets are printed.
@@ -113,6 +130,9 @@ impl Job {
             number: record.number,
             at: record.at,
             interface: self.pcapng.then_some(record.interface),
+            on: lane.interfaces.get(record.interface as usize),
+            options: record.options,
+            streams: &[],
             first,
             previous: clock.previous.unwrap_or(record.at),
             shown: clock.shown,
@@ -126,6 +146,13 @@ impl Job {
             Some(Ok(p)) if self.icrc => Some(icrc::verify(&frame, p)),
             _ => None,
         };
+        lane.streams.clear();
+        let mut memory = memory;
+        if self.streams
+            && let Some(m) = memory.as_deref_mut()
+        {
+            m.streams.push(record.at, &frame, &mut lane.streams);
+        }
         let (context, analysis) = match (&packet, memory) {
             (Some(Ok(p)), Some(m)) => {
                 let place = Place { number: record.number, at: record.at };
@@ -136,7 +163,7 @@ impl Job {
             _ => (None, None),
         };
         let input = Input {
-            record: info,
+            record: RecordInfo { streams: &lane.streams, ..info },
             frame: &frame,
             packet: packet.as_ref(),
             icrc,
@@ -164,6 +191,7 @@ impl Job {
         matches!(self.format, Format::Line(_))
             || self.wanted.has_any(analysis::FROM_ANALYSIS)
             || self.wanted.has_any(&plain)
+            || self.streams
             || self.wanted.has_group(columns::GROUP)
             || ulp::GROUPS.iter().any(|g| self.wanted.has_group(*g))
     }
@@ -193,6 +221,13 @@ impl Session {
     /// Makes trees hold what another filter reads as well.
     pub fn want(&mut self, filter: &Filter) {
         self.job.wanted.extend(filter.wanted());
+    }
+
+    /// Interfaces that the file has named so far.
+    pub fn interfaces(&mut self, all: &[Interface]) {
+        if self.lane.interfaces.len() != all.len() {
+            self.lane.interfaces = all.into();
+        }
     }
 
     /// What is done with each packet.

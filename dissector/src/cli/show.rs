@@ -6,6 +6,7 @@
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
@@ -13,7 +14,7 @@ use anyhow::{Context as _, anyhow, bail};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::session::{Clock, Job, Lane, Session};
-use crate::capture::{Chunk, Reader, Record, Writer};
+use crate::capture::{Chunk, Interface, Reader, Record, Writer};
 use crate::filter::Filter;
 use crate::output::text::{Line, TimeStyle};
 use crate::output::{Format, columns::Columns, csv::Csv, field, json::Json, tree::Detail};
@@ -260,8 +261,8 @@ fn is_small(path: &std::path::Path) -> bool {
 }
 
 /// Decimals of the time column: nine where the interface counts finer than microseconds.
-fn decimals(reader: &Reader, record: &Record<'_>) -> u8 {
-    reader.interfaces().get(record.interface as usize).map_or(6, |i| if i.ts_resolution & 0x7f > 6 { 9 } else { 6 })
+fn decimals(interfaces: &[Interface], record: &Record<'_>) -> u8 {
+    interfaces.get(record.interface as usize).map_or(6, |i| if i.ts_resolution & 0x7f > 6 { 9 } else { 6 })
 }
 
 fn one_thread(
@@ -275,11 +276,12 @@ fn one_thread(
     let mut out = Vec::with_capacity(1 << 16);
     while let Some(chunk) = reader.next_chunk()? {
         out.clear();
+        session.interfaces(reader.interfaces());
         for record in chunk.records() {
             if record.number > limit {
                 break;
             }
-            let kept = session.packet(&record, decimals(reader, &record), &mut out, |_, _| {});
+            let kept = session.packet(&record, decimals(reader.interfaces(), &record), &mut out, |_, _| {});
             if kept && let Some(w) = writer.as_deref_mut() {
                 w.write(&record, reader.interfaces())?;
             }
@@ -301,7 +303,7 @@ fn one_thread(
 struct Work {
     chunk: Chunk,
     clock: Clock,
-    decimals: Vec<u8>,
+    interfaces: Arc<[Interface]>,
 }
 
 fn many_threads(
@@ -325,8 +327,9 @@ fn many_threads(
                 for w in work {
                     let mut out = Vec::with_capacity(w.chunk.len() * 64);
                     lane.clock = w.clock;
+                    lane.interfaces = w.interfaces;
                     for record in w.chunk.records().take_while(|r| r.number <= limit) {
-                        let d = w.decimals.get(record.interface as usize).copied().unwrap_or(6);
+                        let d = decimals(&lane.interfaces, &record);
                         job.packet(&record, &mut lane, None, d, &mut out);
                     }
                     if send_text.send(out).is_err() {
@@ -336,6 +339,7 @@ fn many_threads(
             });
         }
         let mut clock = Clock::default();
+        let mut interfaces: Arc<[Interface]> = Arc::default();
         // chunk n goes to thread n modulo their number; its text is taken in the same order
         let (mut sent, mut taken) = (0usize, 0usize);
         let mut result = Ok(());
@@ -351,8 +355,10 @@ fn many_threads(
             let times = chunk.records().next().map(|r| r.at).zip(chunk.records().last().map(|r| r.at));
             let Some((first, last)) = times else { continue };
             clock.first.get_or_insert(first);
-            let decimals = reader.interfaces().iter().map(|i| if i.ts_resolution & 0x7f > 6 { 9 } else { 6 }).collect();
-            let work = Work { chunk, clock, decimals };
+            if interfaces.len() != reader.interfaces().len() {
+                interfaces = reader.interfaces().into();
+            }
+            let work = Work { chunk, clock, interfaces: Arc::clone(&interfaces) };
             clock.previous = Some(last);
             // two chunks are with each thread at most: take a text before giving more
             if sent - taken >= 2 * several {

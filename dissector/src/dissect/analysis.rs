@@ -31,6 +31,10 @@ crate::fields! {
     REORDERED "roce.reordered" "Reordered" Bool Dec {} "First arrival, with a lower PSN than one seen before.";
     ACK_OF "roce.ack_of" "Acknowledges frame" U32 Dec {} "Frame whose PSN this packet acknowledges.";
     RTT "roce.rtt" "Time since that frame" Duration Dec {} "Seconds from that frame to its acknowledge.";
+    EXPERT "_ws.expert" "Expert Info" None Dec { hidden: true } "There is a note: something is cut, or contradicts itself.";
+    EXPERT_MESSAGE "_ws.expert.message" "Message" Str Dec { hidden: true } "The note.";
+    MALFORMED "_ws.malformed" "Malformed Packet" None Dec { hidden: true } "The packet itself is too short for what it says it is.";
+    SHORT "_ws.short" "Short Frame" None Dec { hidden: true } "The capture holds less than the packet.";
     ASIDE "roce.aside" "About RoCE" Str Dec {} "What a frame without RoCE says about it: PFC, PAUSE, LLDP with DCBX, ARP, ICMP errors.";
 }
 
@@ -114,6 +118,19 @@ pub fn build(input: &Input<'_, '_>, tree: &mut Tree<'_>) {
 
 fn notes(input: &Input<'_, '_>, tree: &mut Tree<'_>) {
     let frame = input.frame;
+    let cut = frame.bytes.len() < frame.wire_len;
+    let header_cut = frame.notes.iter().any(|n| matches!(n, Note::Truncated { .. }));
+    let stop = match input.packet {
+        Some(Err(stop)) => Some(stop),
+        Some(Ok(p)) => p.stop.as_ref(),
+        None => None,
+    };
+    if matches!(stop, Some(Stop::TooShort(_) | Stop::PadTooLong)) || (header_cut && !cut) {
+        tree.derive(&MALFORMED, super::Value::None);
+    }
+    if matches!(stop, Some(Stop::Truncated(_) | Stop::PayloadCut { .. })) || (header_cut && cut) {
+        tree.derive(&SHORT, super::Value::None);
+    }
     for n in &frame.notes {
         tree.note(0..0, || note_words(n));
     }

@@ -27,6 +27,9 @@ fn ethertype_name(v: u64) -> Option<std::borrow::Cow<'static, str>> {
     )
 }
 
+/// Smallest value that is a type and not a length.
+const FIRST_ETHERTYPE: u16 = 0x0600;
+
 crate::fields! {
     group 1;
     ETH "eth" "Ethernet II" None Dec {} "Ethernet header.";
@@ -39,6 +42,13 @@ crate::fields! {
     ETH_SRC_IG "eth.src.ig" "IG bit" Bool Dec {} "Source address is a group.";
     ETH_LG "eth.lg" "LG bit" Bool Dec { hidden: true } "Address is locally administered.";
     ETH_IG "eth.ig" "IG bit" Bool Dec { hidden: true } "Address is a group.";
+    ETH_DST_RESOLVED "eth.dst_resolved" "Destination (resolved)" Str Dec { hidden: true } "Destination MAC address; names are not resolved.";
+    ETH_SRC_RESOLVED "eth.src_resolved" "Source (resolved)" Str Dec { hidden: true } "Source MAC address; names are not resolved.";
+    ETH_ADDR_RESOLVED "eth.addr_resolved" "Address (resolved)" Str Dec { hidden: true } "Source or destination MAC address; names are not resolved.";
+    ETH_DST_OUI "eth.dst.oui" "Destination OUI" U24 Dec { hidden: true } "Manufacturer's number of the destination.";
+    ETH_SRC_OUI "eth.src.oui" "Source OUI" U24 Dec { hidden: true } "Manufacturer's number of the source.";
+    ETH_ADDR_OUI "eth.addr.oui" "Address OUI" U24 Dec { hidden: true } "Manufacturer's number of source or destination.";
+    ETH_LEN "eth.len" "Length" U16 Dec {} "Bytes of data of an IEEE 802.3 frame, which has no EtherType.";
     ETH_TYPE "eth.type" "Type" U16 Hex { names: Some(ethertype_name) } "EtherType.";
     ETH_TRAILER "eth.trailer" "Trailer" Bytes Dec {} "Bytes behind the network packet: padding or FCS.";
     VLAN "vlan" "802.1Q Virtual LAN" None Dec {} "VLAN tag.";
@@ -46,6 +56,7 @@ crate::fields! {
     VLAN_DEI "vlan.dei" "DEI" Bool Dec { mask: 0x1000 } "Drop eligible.";
     VLAN_ID "vlan.id" "ID" U16 Dec { mask: 0x0fff } "VLAN number.";
     VLAN_ETYPE "vlan.etype" "Type" U16 Hex { names: Some(ethertype_name) } "EtherType behind the tag.";
+    VLAN_LEN "vlan.len" "Length" U16 Dec {} "Bytes of data where no EtherType is behind the tag.";
     AD "ieee8021ad" "IEEE 802.1ad" None Dec {} "Service provider's VLAN tag.";
     AD_PRIORITY "ieee8021ad.priority" "Priority" U16 Dec { mask: 0xe000 } "Priority code point.";
     AD_DEI "ieee8021ad.dei" "DEI" Bool Dec { mask: 0x1000 } "Drop eligible.";
@@ -72,11 +83,20 @@ pub fn build<'a>(frame: &Frame<'a>, layer: &Layer, bytes: &'a [u8], tree: &mut T
             let (dst, src) = (*part::<0, 6, 14>(h), *part::<6, 6, 14>(h));
             tree.open_header(&ETH, o..end);
             tree.label(&ETH, || format!("Ethernet II, Src: {}, Dst: {}", mac(src), mac(dst)));
-            for (at, a, field, lg, ig) in
-                [(o, dst, &ETH_DST, &ETH_DST_LG, &ETH_DST_IG), (o + 6, src, &ETH_SRC, &ETH_SRC_LG, &ETH_SRC_IG)]
-            {
-                let [first, ..] = a;
+            for (at, a, field, lg, ig, resolved, oui) in [
+                (o, dst, &ETH_DST, &ETH_DST_LG, &ETH_DST_IG, &ETH_DST_RESOLVED, &ETH_DST_OUI),
+                (o + 6, src, &ETH_SRC, &ETH_SRC_LG, &ETH_SRC_IG, &ETH_SRC_RESOLVED, &ETH_SRC_OUI),
+            ] {
+                let [first, second, third, ..] = a;
                 tree.open(field, at..at + 6, a);
+                for field in [resolved, &ETH_ADDR_RESOLVED] {
+                    if tree.wants(field) {
+                        tree.add(field, at..at + 6, mac(a));
+                    }
+                }
+                for field in [oui, &ETH_ADDR_OUI] {
+                    tree.add(field, at..at + 3, u32::from_be_bytes([0, first, second, third]));
+                }
                 tree.add(&ETH_ADDR, at..at + 6, a);
                 tree.add(lg, at..at + 3, first & 2 != 0);
                 tree.add(&ETH_LG, at..at + 3, first & 2 != 0);
@@ -84,7 +104,9 @@ pub fn build<'a>(frame: &Frame<'a>, layer: &Layer, bytes: &'a [u8], tree: &mut T
                 tree.add(&ETH_IG, at..at + 3, first & 1 != 0);
                 tree.close();
             }
-            tree.add(&ETH_TYPE, o + 12..o + 14, be16::<12, 14>(h));
+            // what is no EtherType is the length of an IEEE 802.3 frame
+            let field = if be16::<12, 14>(h) < FIRST_ETHERTYPE { &ETH_LEN } else { &ETH_TYPE };
+            tree.add(field, o + 12..o + 14, be16::<12, 14>(h));
             if tree.wants(&ETH_TRAILER)
                 && let Some(net) = frame.net
                 && frame.ethernet == Some(o)
@@ -125,7 +147,8 @@ pub fn build<'a>(frame: &Frame<'a>, layer: &Layer, bytes: &'a [u8], tree: &mut T
             tree.add(&VLAN_PRIORITY, o..o + 2, tci >> 13);
             tree.add(&VLAN_DEI, o..o + 2, tci & 0x1000 != 0);
             tree.add(&VLAN_ID, o..o + 2, tci & 0xfff);
-            tree.add(&VLAN_ETYPE, o + 2..o + 4, be16::<2, 4>(h));
+            let field = if be16::<2, 4>(h) < FIRST_ETHERTYPE { &VLAN_LEN } else { &VLAN_ETYPE };
+            tree.add(field, o + 2..o + 4, be16::<2, 4>(h));
         }
         LayerKind::Sll => {
             let Some(h) = bytes.first_chunk::<16>() else { return };

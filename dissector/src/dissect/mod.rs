@@ -5,6 +5,7 @@
 //! the declarations of its fields.
 
 pub mod analysis;
+pub mod beside;
 pub mod cm;
 pub mod columns;
 pub mod ipv4;
@@ -27,21 +28,27 @@ pub mod ulp;
 pub use registry::{Base, Field, Type, Wanted};
 pub use tree::{Node, Tree, Value};
 
-use crate::capture::Timestamp;
+use crate::capture::{Interface, PacketOptions, Timestamp};
 use crate::flow::PacketInfo;
 use crate::frame::icrc::Verdict;
 use crate::frame::{Frame, LayerKind};
 use crate::wire::{Packet, Stop};
 
-/// What the file says about a record besides its bytes.
+/// What is known about a record besides its bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct RecordInfo {
+pub struct RecordInfo<'i> {
     /// Number in the file, from 1.
     pub number: u64,
     /// When it was captured.
     pub at: Timestamp,
     /// Interface of a pcapng file.
     pub interface: Option<u32>,
+    /// What a pcapng file says about that interface.
+    pub on: Option<&'i Interface>,
+    /// What else a pcapng file says about the packet.
+    pub options: PacketOptions<'i>,
+    /// The UDP conversations of its UDP headers, outermost first, if anybody asks for them.
+    pub streams: &'i [udp::Stream],
     /// Time of the first record of the file.
     pub first: Timestamp,
     /// Time of the record before.
@@ -56,7 +63,7 @@ pub struct RecordInfo {
 #[derive(Clone, Copy, Debug)]
 pub struct Input<'i, 'a> {
     /// From the capture file.
-    pub record: RecordInfo,
+    pub record: RecordInfo<'i>,
     /// The frame.
     pub frame: &'i Frame<'a>,
     /// Its transport packet; `None` if it has none, `Err` if not even BTH is complete.
@@ -105,7 +112,7 @@ pub fn dissect<'a>(input: &Input<'_, 'a>, tree: &mut Tree<'a>) {
             }
             LayerKind::Udp => {
                 if tree.wants_group(udp::GROUP) {
-                    udp::build(input.frame, start, bytes, tree);
+                    udp::build(input, start, bytes, tree);
                 }
             }
             // part of the transport
@@ -117,9 +124,15 @@ pub fn dissect<'a>(input: &Input<'_, 'a>, tree: &mut Tree<'a>) {
             }
         }
     }
+    if tree.wants_group(beside::GROUP) && input.frame.transport.is_none() {
+        beside::build(input, tree);
+    }
     // the transport's builders also make remarks
     let above = ulp::GROUPS.iter().any(|g| tree.wants_group(*g));
-    if tree.wants_group(transport::GROUP) || above || tree.wants(&analysis::NOTE) {
+    if tree.wants_group(transport::GROUP)
+        || above
+        || tree.wants_any(&[&analysis::NOTE, &analysis::EXPERT, &analysis::EXPERT_MESSAGE])
+    {
         transport::build(input, tree);
     }
     if tree.wants_group(analysis::GROUP) || tree.wants_group(ulp::GROUP) {

@@ -1,6 +1,6 @@
 //! `frame.*`: what the capture says about a packet.
 
-use super::{Input, Tree};
+use super::{Input, Tree, beside};
 use crate::frame::{Encapsulation, Layer, LayerKind, LinkType};
 use crate::wire::Mad;
 use crate::wire::outer::{ETHERTYPE_QINQ, IPPROTO_DSTOPTS, IPPROTO_FRAGMENT, IPPROTO_HOPOPTS, IPPROTO_ROUTING};
@@ -8,10 +8,23 @@ use crate::wire::outer::{ETHERTYPE_QINQ, IPPROTO_DSTOPTS, IPPROTO_FRAGMENT, IPPR
 /// Group of these fields.
 pub const GROUP: u16 = 0;
 
+fn direction_name(v: u64) -> Option<std::borrow::Cow<'static, str>> {
+    Some(["Unknown", "Inbound", "Outbound"].get(usize::try_from(v).ok()?).copied()?.into())
+}
+
 crate::fields! {
     group 0;
     FRAME "frame" "Frame" None Dec {} "One record of the capture.";
     INTERFACE "frame.interface_id" "Interface id" U32 Dec {} "Interface of a pcapng file, from 0.";
+    INTERFACE_NAME "frame.interface_name" "Interface name" Str Dec {} "Name of that interface.";
+    INTERFACE_DESCRIPTION "frame.interface_description" "Interface description" Str Dec {} "Description of that interface.";
+    FLAGS "frame.packet_flags" "Packet flags" U32 Hex {} "Direction and link errors that a pcapng file notes.";
+    FLAGS_DIRECTION "frame.packet_flags_direction" "Direction" U32 Hex { mask: 0x3, names: Some(direction_name) } "1 inbound, 2 outbound.";
+    FLAGS_RECEPTION "frame.packet_flags_reception_type" "Reception type" U32 Dec { mask: 0x1c } "1 unicast, 2 multicast, 3 broadcast, 4 promiscuous.";
+    FLAGS_FCS "frame.packet_flags_fcs_length" "FCS length" U32 Dec { mask: 0x1e0 } "Bytes of frame check sequence at the end; 0: not known.";
+    FLAGS_CRC_ERROR "frame.packet_flags_crc_error" "CRC error" Bool Dec { mask: 0x0100_0000 } "The frame check sequence was wrong.";
+    DROP_COUNT "frame.drop_count" "Drop Count" U64 Dec {} "Packets lost between the one before and this one.";
+    COMMENT "frame.comment" "Comment" Str Dec {} "Comment of a pcapng file on this packet.";
     ENCAP_TYPE "frame.encap_type" "Encapsulation type" I64 Dec {} "Link type, numbered as Wireshark numbers them.";
     TIME "frame.time" "Arrival Time" Time Dec {} "When the packet was captured, in local time.";
     OFFSET_SHIFT "frame.offset_shift" "Time shift for this packet" Duration Dec {} "Always 0: times are shown as captured.";
@@ -45,6 +58,29 @@ pub fn build(input: &Input<'_, '_>, tree: &mut Tree<'_>) {
     });
     if let Some(i) = r.interface {
         tree.derive(&INTERFACE, i);
+        if let Some(on) = r.on {
+            if let Some(name) = &on.name {
+                tree.derive(&INTERFACE_NAME, name.clone());
+            }
+            if let Some(description) = &on.description {
+                tree.derive(&INTERFACE_DESCRIPTION, description.clone());
+            }
+        }
+    }
+    if let Some(flags) = r.options.flags() {
+        tree.derive(&FLAGS, flags);
+        tree.derive(&FLAGS_DIRECTION, flags & 3);
+        tree.derive(&FLAGS_RECEPTION, flags >> 2 & 7);
+        tree.derive(&FLAGS_FCS, flags >> 5 & 15);
+        tree.derive(&FLAGS_CRC_ERROR, flags & 0x0100_0000 != 0);
+    }
+    if let Some(n) = r.options.drop_count() {
+        tree.derive(&DROP_COUNT, n);
+    }
+    if tree.wants(&COMMENT) {
+        for c in r.options.comments() {
+            tree.derive(&COMMENT, c.into_owned());
+        }
     }
     tree.derive(&ENCAP_TYPE, wireshark_encapsulation(frame.link.0));
     tree.derive(&TIME, super::Value::Time(r.at.0));
@@ -101,6 +137,7 @@ fn protocols(input: &Input<'_, '_>) -> String {
     for layer in input.frame.layers.as_slice() {
         let byte = |i: usize| input.frame.bytes.get(layer.start as usize + i).copied().unwrap_or(0);
         match layer.kind {
+            LayerKind::Ethernet if matches!((byte(12), byte(13)), (0..6, _)) => add("eth"),
             LayerKind::Ethernet => add("eth:ethertype"),
             LayerKind::Vlan => {
                 add(if is_service_tag(input, layer) { "ieee8021ad:ethertype" } else { "vlan:ethertype" });
@@ -139,6 +176,9 @@ fn protocols(input: &Input<'_, '_>) -> String {
             LayerKind::Rwh => add("rwh"),
             LayerKind::Ipoib => add("ipoib"),
         }
+    }
+    for field in beside::protocols(input.frame).into_iter().flatten() {
+        add(field.name);
     }
     if let Some(t) = input.frame.transport {
         match t.encapsulation {

@@ -238,6 +238,7 @@ pub static GROUPS: &[&[&Field]] = &[
     super::ulp::iser::FIELDS,    // 16
     super::ulp::smbd::FIELDS,    // 17
     super::ulp::rds::FIELDS,     // 18
+    super::beside::FIELDS,       // 19
     super::columns::FIELDS,      // 31
 ];
 

@@ -200,10 +200,15 @@ impl<'a> Tree<'a> {
     }
 
     /// Adds a remark of the dissector about these bytes.
-    pub fn note(&mut self, range: Range<usize>, text: impl FnOnce() -> String) {
-        let field = &super::analysis::NOTE;
-        if self.wants(field) {
-            self.push(field, range, Value::Str(Cow::Owned(text())), true);
+    pub fn note(&mut self, range: Range<usize>, text: impl Fn() -> String) {
+        use super::analysis::{EXPERT, EXPERT_MESSAGE, NOTE};
+        if self.wants(&EXPERT) {
+            self.push(&EXPERT, range.clone(), Value::None, true);
+        }
+        for field in [&NOTE, &EXPERT_MESSAGE] {
+            if self.wants(field) {
+                self.push(field, range.clone(), Value::Str(Cow::Owned(text())), true);
+            }
         }
     }
 

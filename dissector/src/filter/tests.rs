@@ -160,3 +160,17 @@ fn nesting_has_an_end() {
     // long is not deep
     assert!(Filter::compile(&vec!["infiniband"; 2000].join(" or ")).is_ok());
 }
+
+#[test]
+fn protocols_beside_roce() {
+    // ulp_nfs_rdma.pcap: 2 ARP, 2 ICMPv6 (tshark); perftest exchanges numbers over TCP 18515
+    let all = count("ulp_nfs_rdma.pcap", "frame");
+    assert_eq!(count("ulp_nfs_rdma.pcap", "arp"), 2);
+    assert_eq!(count("ulp_nfs_rdma.pcap", "icmpv6"), 2);
+    assert_eq!(count("ulp_nfs_rdma.pcap", "icmp || tcp || igmp || dns || lldp || macc || stp || ssh"), 0);
+    assert_eq!(count("ulp_nfs_rdma.pcap", "!(arp or icmpv6) and infiniband"), all - 4);
+    assert_eq!(count("ulp_nfs_rdma.pcap", "!tcp && !arp && !icmp && !icmpv6"), all - 4);
+    assert_eq!(count("ulp_nfs_rdma.pcap", "arp.opcode == request && arp.src.proto_ipv4 == 10.10.0.0/16"), 1);
+    assert_eq!(count("cm_mckey.pcap", "igmp.type == 0x22 && igmp.checksum.status == 1"), 6);
+    assert_eq!(count("rc_write_bw.pcap", "tcp.flags.syn == 1 && tcp.port == 18515"), 2);
+}
