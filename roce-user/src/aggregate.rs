@@ -3,11 +3,11 @@
 //! Pure: time is an argument, nothing is read or printed. A source hands in counters that only grow, except
 //! when a flow was forgotten and came back (its counters start again) or went away. Both are normal.
 
-use std::collections::hash_map::Entry;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use dissector::flow::row::{Endpoint, FlowRow, OpcodeCounts, Totals};
+use foldhash::fast::RandomState;
 
 /// A counter of a flow that the views show as total or as rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -70,6 +70,28 @@ impl Metric {
     /// How many there are.
     pub const COUNT: usize = Self::ALL.len();
 
+    /// Its value in a row.
+    pub const fn of(self, row: &FlowRow) -> u64 {
+        match self {
+            Self::Packets => row.packets,
+            Self::Bytes => row.bytes,
+            Self::Messages => row.messages,
+            Self::Ce => row.ecn.ce,
+            Self::Cnps => row.cnps,
+            Self::Naks => row.naks.total(),
+            Self::RnrNaks => row.rnr_naks,
+            Self::Repeats => row.retransmitted.saturating_add(row.duplicates),
+            Self::Missing => row.missing,
+            Self::Reordered => row.reordered,
+            Self::Requests => row.requests,
+            Self::Responses => row.responses,
+            Self::Acks => row.acks,
+            Self::IcrcBad => row.icrc.bad,
+            Self::NotEct => row.ecn.not_ect,
+            Self::Ect => row.ecn.ect0.saturating_add(row.ecn.ect1),
+        }
+    }
+
     /// What a healthy flow has none of.
     pub const fn is_trouble(self) -> bool {
         matches!(
@@ -95,24 +117,7 @@ impl Counts {
     pub fn of(row: &FlowRow) -> Self {
         let mut c = Self::default();
         for m in Metric::ALL {
-            c.0[m as usize] = match m {
-                Metric::Packets => row.packets,
-                Metric::Bytes => row.bytes,
-                Metric::Messages => row.messages,
-                Metric::Ce => row.ecn.ce,
-                Metric::Cnps => row.cnps,
-                Metric::Naks => row.naks.total(),
-                Metric::RnrNaks => row.rnr_naks,
-                Metric::Repeats => row.retransmitted.saturating_add(row.duplicates),
-                Metric::Missing => row.missing,
-                Metric::Reordered => row.reordered,
-                Metric::Requests => row.requests,
-                Metric::Responses => row.responses,
-                Metric::Acks => row.acks,
-                Metric::IcrcBad => row.icrc.bad,
-                Metric::NotEct => row.ecn.not_ect,
-                Metric::Ect => row.ecn.ect0.saturating_add(row.ecn.ect1),
-            };
+            c.0[m as usize] = m.of(row);
         }
         c
     }
@@ -127,10 +132,10 @@ impl Counts {
         self.0[m as usize] = n;
     }
 
-    /// Takes away another set.
-    pub fn subtract(&mut self, other: &Self) {
-        for (a, b) in self.0.iter_mut().zip(other.0) {
-            *a = a.saturating_sub(b);
+    /// Puts other counters of the same flow in the place of earlier ones that are part of a sum.
+    fn replace(&mut self, before: &Self, now: &Self) {
+        for ((a, b), n) in self.0.iter_mut().zip(before.0).zip(now.0) {
+            *a = a.wrapping_sub(b).wrapping_add(n);
         }
     }
 
@@ -179,6 +184,11 @@ pub struct FlowKey {
 }
 
 impl FlowKey {
+    /// Whether a row of the same source is this flow's. What is learnt later does not make another flow of it.
+    fn is_of(&self, row: &FlowRow) -> bool {
+        (self.generation, self.dest_qp) == (row.id, row.dest_qp) && (self.src, self.dst) == (row.src, row.dst)
+    }
+
     fn of(row: &FlowRow) -> Self {
         Self {
             src: row.src,
@@ -208,6 +218,8 @@ pub enum Phase {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct History {
     samples: VecDeque<Sample>,
+    /// Number of the report that the latest sample is of; nothing came since.
+    end: u64,
 }
 
 /// One interval of a history, per second.
@@ -227,23 +239,41 @@ impl History {
     /// Intervals that are kept.
     pub const LEN: usize = 240;
 
-    /// Oldest first.
-    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Sample> + ExactSizeIterator {
-        self.samples.iter()
+    /// Oldest first, up to report number `now`.
+    pub fn iter(&self, now: u64) -> impl DoubleEndedIterator<Item = &Sample> + ExactSizeIterator {
+        const NONE: &Sample = &Sample { pps: 0.0, bps: 0.0, ce: 0.0, trouble: 0.0 };
+        // a flow that rests is not written to
+        let kept = self.samples.len();
+        let rest = usize::try_from(now.saturating_sub(self.end)).unwrap_or(usize::MAX).min(Self::LEN);
+        let rest = if kept == 0 { 0 } else { rest };
+        let all = kept.saturating_add(rest);
+        (all.saturating_sub(Self::LEN)..all).map(move |i| self.samples.get(i).unwrap_or(NONE))
     }
 
     #[expect(clippy::cast_possible_truncation, reason = "a plot needs no more than a float's precision")]
-    fn push(&mut self, delta: &Counts, interval_s: f64) {
-        if self.samples.len() == Self::LEN {
-            self.samples.pop_front();
+    fn push(&mut self, now: u64, delta: &Counts, interval_s: f64) {
+        if self.samples.is_empty() {
+            self.end = now.saturating_sub(1);
         }
+        let rest = usize::try_from(now.saturating_sub(self.end)).unwrap_or(usize::MAX).saturating_sub(1);
+        for _ in 0..rest.min(Self::LEN) {
+            self.append(Sample::default());
+        }
+        self.end = now;
         let rate = |n: u64| per_second(n, interval_s) as f32;
-        self.samples.push_back(Sample {
+        self.append(Sample {
             pps: rate(delta.get(Metric::Packets)),
             bps: rate(delta.get(Metric::Bytes).saturating_mul(8)),
             ce: rate(delta.get(Metric::Ce)),
             trouble: rate(delta.trouble().saturating_sub(delta.get(Metric::Ce))),
         });
+    }
+
+    fn append(&mut self, sample: Sample) {
+        if self.samples.len() == Self::LEN {
+            self.samples.pop_front();
+        }
+        self.samples.push_back(sample);
     }
 }
 
@@ -253,15 +283,30 @@ pub struct Flow {
     /// Identity across reports.
     pub key: FlowKey,
     /// Counters since the source began.
-    pub row: FlowRow,
-    /// The same as numbers by metric.
-    pub total: Counts,
-    /// What came in the interval.
-    pub delta: Counts,
+    pub row: Arc<FlowRow>,
+    /// What came in the interval; `None` if nothing did.
+    news: Option<Box<Counts>>,
     /// Where it stands.
     pub phase: Phase,
     /// Last intervals; `None` when too many flows are known to keep one for each.
-    pub history: Option<History>,
+    pub history: Option<Arc<History>>,
+}
+
+impl Flow {
+    /// A counter since the source began.
+    pub fn total(&self, m: Metric) -> u64 {
+        m.of(&self.row)
+    }
+
+    /// What it grew by in the interval.
+    pub fn delta(&self, m: Metric) -> u64 {
+        self.news.as_ref().map_or(0, |n| n.get(m))
+    }
+
+    /// What came in the interval, if anything did.
+    pub fn news(&self) -> Option<&Counts> {
+        self.news.as_deref()
+    }
 }
 
 /// One interval: what the views and the exporter show.
@@ -285,6 +330,10 @@ pub struct Report {
     pub opcodes_delta: OpcodeCounts,
     /// All flows, in the order of the source, ended ones last.
     pub flows: Vec<Flow>,
+    /// How many of them had packets in the interval.
+    pub active: usize,
+    /// Which report it is, from 1 on.
+    pub number: u64,
     /// Rates of everything, oldest first.
     pub history: History,
     /// Flows that ended and are no longer listed; their counts are in `total`.
@@ -309,7 +358,7 @@ impl Report {
 
     /// A metric of a flow per second.
     pub fn flow_rate(&self, flow: &Flow, m: Metric) -> f64 {
-        per_second(flow.delta.get(m), self.interval_s)
+        per_second(flow.delta(m), self.interval_s)
     }
 }
 
@@ -336,25 +385,42 @@ impl Default for Keep {
 }
 
 /// Turns snapshots into reports.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Aggregate {
     keep: Keep,
     last: Option<Arc<Report>>,
-    index: HashMap<FlowKey, usize>,
-    /// Counts of flows that the source no longer has.
-    gone: Counts,
-    gone_opcodes: OpcodeCounts,
+    /// Sums over all flows that ever were.
+    sum: Counts,
+    opcodes: [u64; 256],
+    other_opcodes: u64,
+    /// Flows that have a history.
+    histories: usize,
     forgotten: u64,
+}
+
+impl Default for Aggregate {
+    fn default() -> Self {
+        Self::new(Keep::default())
+    }
 }
 
 impl Aggregate {
     /// With limits other than the usual ones.
     pub fn new(keep: Keep) -> Self {
-        Self { keep, ..Self::default() }
+        Self {
+            keep,
+            last: None,
+            sum: Counts::default(),
+            opcodes: [0; 256],
+            other_opcodes: 0,
+            histories: 0,
+            forgotten: 0,
+        }
     }
 
-    /// Takes a cumulative snapshot: `at` in seconds since the epoch, sums, and all flows of the source.
-    pub fn push(&mut self, at: f64, totals: Totals, rows: Vec<FlowRow>) -> Arc<Report> {
+    /// Takes a cumulative snapshot: `at` in seconds since the epoch, sums, and all flows of the source. What did not
+    /// change costs little: rows in the order of the time before, and the same ones where nothing came.
+    pub fn push(&mut self, at: f64, totals: Totals, rows: Vec<Arc<FlowRow>>) -> Arc<Report> {
         let last = self.last.take();
         let empty = Report::default();
         let before = last.as_deref().unwrap_or(&empty);
@@ -367,65 +433,24 @@ impl Aggregate {
             totals_delta: if first { Totals::default() } else { totals_since(&totals, &before.totals) },
             flows: Vec::with_capacity(rows.len()),
             history: before.history.clone(),
+            number: before.number + 1,
             ..Report::default()
         };
-        let mut index = HashMap::with_capacity(rows.len());
-        let mut touched = vec![false; before.flows.len()];
-        let mut histories = 0usize;
-        for row in rows {
-            let mut key = FlowKey::of(&row);
-            let slot = loop {
-                match index.entry(key) {
-                    Entry::Vacant(v) => break v,
-                    Entry::Occupied(_) => key.generation = key.generation.wrapping_add(1),
+        let mut places = Places::of(&before.flows);
+        for (i, row) in rows.into_iter().enumerate() {
+            let (key, old) = places.find(i, &row, &report.flows);
+            let flow = match old {
+                Some(old) if Arc::ptr_eq(&old.row, &row) => {
+                    Flow { row, news: None, phase: Phase::Idle, key, history: self.rest(old, report.number) }
                 }
+                old => self.moved(&mut report, key, row, old, first),
             };
-            slot.insert(report.flows.len());
-            let total = Counts::of(&row);
-            let old = self.index.get(&key).and_then(|i| {
-                *touched.get_mut(*i)? = true;
-                before.flows.get(*i)
-            });
-            let mut delta = match old {
-                Some(old) => total.since(&old.total),
-                None => total,
-            };
-            if let Some(old) = old {
-                let restarted = total.get(Metric::Packets) < old.total.get(Metric::Packets);
-                match (restarted, old.phase) {
-                    // counted anew: what it had stays in the sums
-                    (true, Phase::Active | Phase::Idle) => self.bury(old),
-                    // it was only missed: take back what was buried
-                    (false, Phase::Ended { .. }) => self.unbury(old),
-                    _ => {}
-                }
-            }
-            if first {
-                delta = Counts::default();
-            }
-            let wanted = histories < self.keep.histories;
-            let mut history = if wanted { Some(old.and_then(|o| o.history.clone()).unwrap_or_default()) } else { None };
-            if let Some(h) = &mut history {
-                histories += 1;
-                if interval_s > 0.0 {
-                    h.push(&delta, interval_s);
-                }
-            }
-            report.total.add(&total);
-            report.delta.add(&delta);
-            for (opcode, n) in row.opcodes.iter() {
-                report.opcodes.add(opcode, n);
-            }
-            report.opcodes.other = report.opcodes.other.saturating_add(row.opcodes.other);
-            let phase = if delta.get(Metric::Packets) > 0 { Phase::Active } else { Phase::Idle };
-            report.flows.push(Flow { key, row, total, delta, phase, history });
+            report.flows.push(flow);
         }
-        self.retire(before, &touched, at, &mut report, &mut index);
-        report.total.add(&self.gone);
-        for (opcode, n) in self.gone_opcodes.iter() {
-            report.opcodes.add(opcode, n);
-        }
-        report.opcodes.other = report.opcodes.other.saturating_add(self.gone_opcodes.other);
+        self.retire(before, &places.touched, at, &mut report);
+        report.total = self.sum;
+        report.opcodes = (0..=255).zip(self.opcodes).collect();
+        report.opcodes.other = self.other_opcodes;
         if !first {
             report.opcodes_delta = opcodes_since(&report.opcodes, &before.opcodes);
         }
@@ -433,67 +458,150 @@ impl Aggregate {
             let mut d = report.delta;
             d.set(Metric::Packets, report.totals_delta.roce_packets);
             d.set(Metric::Bytes, report.totals_delta.roce_bytes);
-            report.history.push(&d, interval_s);
+            report.history.push(report.number, &d, interval_s);
         }
         report.forgotten = self.forgotten;
-        self.index = index;
         let report = Arc::new(report);
         self.last = Some(Arc::clone(&report));
         report
     }
 
-    /// Flows that the source no longer names stay listed for a while, the latest first to stay.
-    fn retire(
-        &mut self,
-        before: &Report,
-        touched: &[bool],
-        at: f64,
-        report: &mut Report,
-        index: &mut HashMap<FlowKey, usize>,
-    ) {
+    /// The history of a flow without news: kept until it is all silence.
+    fn rest(&mut self, old: &Flow, now: u64) -> Option<Arc<History>> {
+        let history = old.history.as_ref()?;
+        if now.saturating_sub(history.end) > History::LEN as u64 {
+            self.histories = self.histories.saturating_sub(1);
+            return None;
+        }
+        Some(Arc::clone(history))
+    }
+
+    /// A flow that is new, or whose row is another one than before.
+    fn moved(&mut self, report: &mut Report, key: FlowKey, row: Arc<FlowRow>, old: Option<&Flow>, first: bool) -> Flow {
+        let total = Counts::of(&row);
+        let then = old.map(|o| Counts::of(&o.row));
+        let delta = match &then {
+            Some(then) => total.since(then),
+            None => total,
+        };
+        match then {
+            // counted on. It may be that it was only missed for a while: its counts are still in the sums
+            Some(then) if total.get(Metric::Packets) >= then.get(Metric::Packets) => {
+                self.sum.replace(&then, &total);
+                self.count_opcodes(&row.opcodes, old.map(|o| &o.row.opcodes));
+            }
+            // new, or counted anew: what it had stays in the sums
+            _ => {
+                self.sum.add(&total);
+                self.count_opcodes(&row.opcodes, None);
+            }
+        }
+        let news = (!first && delta != Counts::default()).then(|| Box::new(delta));
+        let active = !first && delta.get(Metric::Packets) > 0;
+        report.active += usize::from(active);
+        let mut history = match old {
+            Some(o) => self.rest(o, report.number),
+            None => None,
+        };
+        if let Some(delta) = &news {
+            report.delta.add(delta);
+            if history.is_none() && active && self.histories < self.keep.histories {
+                self.histories += 1;
+                history = Some(Arc::default());
+            }
+            if let Some(h) = &mut history
+                && report.interval_s > 0.0
+            {
+                Arc::make_mut(h).push(report.number, delta, report.interval_s);
+            }
+        }
+        Flow { key, row, news, phase: if active { Phase::Active } else { Phase::Idle }, history }
+    }
+
+    fn count_opcodes(&mut self, now: &OpcodeCounts, before: Option<&OpcodeCounts>) {
+        for (opcode, n) in before.into_iter().flat_map(OpcodeCounts::iter) {
+            if let Some(o) = self.opcodes.get_mut(usize::from(opcode)) {
+                *o = o.wrapping_sub(n);
+            }
+        }
+        for (opcode, n) in now.iter() {
+            if let Some(o) = self.opcodes.get_mut(usize::from(opcode)) {
+                *o = o.wrapping_add(n);
+            }
+        }
+        self.other_opcodes = self.other_opcodes.wrapping_sub(before.map_or(0, |b| b.other)).wrapping_add(now.other);
+    }
+
+    /// Flows that the source no longer names stay listed for a while, the latest first to stay. Their counts stay in
+    /// the sums for ever.
+    fn retire(&mut self, before: &Report, touched: &[bool], at: f64, report: &mut Report) {
         let mut ended: Vec<(f64, &Flow)> = Vec::new();
+        let mut dropped: Vec<&Flow> = Vec::new();
         for (old, touched) in before.flows.iter().zip(touched) {
             if *touched {
                 continue;
             }
             let since = match old.phase {
                 Phase::Ended { since } => since,
-                Phase::Active | Phase::Idle => {
-                    self.bury(old);
-                    at
-                }
+                Phase::Active | Phase::Idle => at,
             };
             if at - since <= self.keep.ended_s {
                 ended.push((since, old));
             } else {
-                self.forgotten += 1;
+                dropped.push(old);
             }
         }
         ended.sort_by(|a, b| b.0.total_cmp(&a.0));
-        self.forgotten += ended.len().saturating_sub(self.keep.ended) as u64;
+        dropped.extend(ended.iter().skip(self.keep.ended).map(|(_, f)| *f));
+        self.forgotten += dropped.len() as u64;
+        self.histories = self.histories.saturating_sub(dropped.iter().filter(|f| f.history.is_some()).count());
         for (since, old) in ended.into_iter().take(self.keep.ended) {
-            index.insert(old.key, report.flows.len());
-            report.flows.push(Flow { delta: Counts::default(), phase: Phase::Ended { since }, ..old.clone() });
+            let history = self.rest(old, report.number);
+            report.flows.push(Flow { news: None, phase: Phase::Ended { since }, history, ..old.clone() });
         }
     }
+}
 
-    fn bury(&mut self, old: &Flow) {
-        self.gone.add(&old.total);
-        for (opcode, n) in old.row.opcodes.iter() {
-            self.gone_opcodes.add(opcode, n);
-        }
-        self.gone_opcodes.other = self.gone_opcodes.other.saturating_add(old.row.opcodes.other);
+/// Where the flows of the report before stand. A source names them in the same order each time, so that the place
+/// is right nearly always; what is not there is looked up.
+struct Places<'a> {
+    before: &'a [Flow],
+    touched: Vec<bool>,
+    by_key: Option<HashMap<FlowKey, usize, RandomState>>,
+    /// Keys of the report that is being made; once it is needed.
+    taken: Option<HashSet<FlowKey, RandomState>>,
+}
+
+impl<'a> Places<'a> {
+    fn of(before: &'a [Flow]) -> Self {
+        Self { before, touched: vec![false; before.len()], by_key: None, taken: None }
     }
 
-    fn unbury(&mut self, old: &Flow) {
-        self.gone.subtract(&old.total);
-        let mut left: OpcodeCounts = self
-            .gone_opcodes
-            .iter()
-            .map(|(opcode, n)| (opcode, n.saturating_sub(old.row.opcodes.get(opcode))))
-            .collect();
-        left.other = self.gone_opcodes.other.saturating_sub(old.row.opcodes.other);
-        self.gone_opcodes = left;
+    /// The key of row number `i`, and the flow that it was before.
+    fn find(&mut self, i: usize, row: &FlowRow, so_far: &[Flow]) -> (FlowKey, Option<&'a Flow>) {
+        if let (Some(old), Some(touched)) = (self.before.get(i), self.touched.get_mut(i))
+            && !*touched
+            && old.key.is_of(row)
+        {
+            *touched = true;
+            if let Some(taken) = &mut self.taken {
+                taken.insert(old.key);
+            }
+            return (old.key, Some(old));
+        }
+        let taken = self.taken.get_or_insert_with(|| so_far.iter().map(|f| f.key).collect());
+        let mut key = FlowKey::of(row);
+        while !taken.insert(key) {
+            key.generation = key.generation.wrapping_add(1);
+        }
+        let before = self.before;
+        let by_key = self.by_key.get_or_insert_with(|| before.iter().enumerate().map(|(i, f)| (f.key, i)).collect());
+        let old = by_key.get(&key).and_then(|i| {
+            let touched = self.touched.get_mut(*i).filter(|t| !**t)?;
+            *touched = true;
+            before.get(*i)
+        });
+        (key, old)
     }
 }
 
@@ -540,7 +648,7 @@ pub struct HostPair {
 
 /// Groups flows by source and destination.
 pub fn by_host_pair<'a>(flows: impl Iterator<Item = &'a Flow>) -> Vec<HostPair> {
-    let mut index: HashMap<(Endpoint, Endpoint), usize> = HashMap::new();
+    let mut index: HashMap<(Endpoint, Endpoint), usize, RandomState> = HashMap::default();
     let mut pairs: Vec<HostPair> = Vec::new();
     for f in flows {
         let i = *index.entry((f.row.src, f.row.dst)).or_insert_with(|| {
@@ -560,8 +668,10 @@ pub fn by_host_pair<'a>(flows: impl Iterator<Item = &'a Flow>) -> Vec<HostPair> 
             if !p.transports.contains(&f.row.transport) {
                 p.transports.push(f.row.transport);
             }
-            p.total.add(&f.total);
-            p.delta.add(&f.delta);
+            p.total.add(&Counts::of(&f.row));
+            if let Some(news) = f.news() {
+                p.delta.add(news);
+            }
             p.active |= f.phase == Phase::Active;
         }
     }
@@ -578,8 +688,8 @@ mod tests {
 
     use super::*;
 
-    fn row(host: u8, dest_qp: u32, packets: u64) -> FlowRow {
-        FlowRow {
+    fn row(host: u8, dest_qp: u32, packets: u64) -> Arc<FlowRow> {
+        Arc::new(FlowRow {
             id: 0,
             src: Endpoint::Ip(IpAddr::V4(Ipv4Addr::new(10, 0, 0, host))),
             dst: Endpoint::Ip(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 99))),
@@ -610,7 +720,7 @@ mod tests {
             duplicates: 0,
             icrc: IcrcCounts::default(),
             truncated: 0,
-        }
+        })
     }
 
     fn totals(roce: u64) -> Totals {
@@ -622,9 +732,9 @@ mod tests {
         let mut a = Aggregate::default();
         let r = a.push(100.0, totals(10), vec![row(1, 5, 10)]);
         assert_eq!((r.interval_s, r.pps()), (0.0, 0.0));
-        assert_eq!(r.flows[0].total.get(Metric::Packets), 10);
-        assert_eq!(r.flows[0].delta.get(Metric::Packets), 0);
-        assert_eq!(r.history.iter().len(), 0);
+        assert_eq!(r.flows[0].total(Metric::Packets), 10);
+        assert_eq!(r.flows[0].delta(Metric::Packets), 0);
+        assert_eq!(r.history.iter(r.number).len(), 0);
     }
 
     #[test]
@@ -638,7 +748,7 @@ mod tests {
         assert_eq!(r.flow_rate(&r.flows[0], Metric::Packets), 25.0);
         assert_eq!(r.flow_rate(&r.flows[1], Metric::Packets), 25.0, "a new flow is all new");
         assert_eq!(r.opcodes_delta.get(byte::RcWriteOnly), 100);
-        assert_eq!(r.history.iter().next_back().map(|s| s.pps), Some(50.0));
+        assert_eq!(r.history.iter(r.number).next_back().map(|s| s.pps), Some(50.0));
     }
 
     #[test]
@@ -646,7 +756,7 @@ mod tests {
         let mut a = Aggregate::default();
         a.push(1.0, totals(100), vec![row(1, 5, 100)]);
         let r = a.push(2.0, totals(107), vec![row(1, 5, 7)]);
-        assert_eq!(r.flows[0].delta.get(Metric::Packets), 7);
+        assert_eq!(r.flows[0].delta(Metric::Packets), 7);
         assert_eq!(r.total.get(Metric::Packets), 107);
         assert_eq!(r.opcodes.get(byte::RcWriteOnly), 107);
     }
@@ -672,13 +782,13 @@ mod tests {
         a.push(1.0, totals(60), vec![row(1, 5, 60)]);
         a.push(2.0, totals(60), vec![]);
         let r = a.push(3.0, totals(70), vec![row(1, 5, 70)]);
-        assert_eq!(r.flows[0].delta.get(Metric::Packets), 10);
+        assert_eq!(r.flows[0].delta(Metric::Packets), 10);
         assert_eq!(r.total.get(Metric::Packets), 70);
         assert_eq!(r.opcodes.get(byte::RcWriteOnly), 70);
         // forgotten by the source and counted anew: both parts stay in the sum
         a.push(4.0, totals(70), vec![]);
         let r = a.push(5.0, totals(75), vec![row(1, 5, 5)]);
-        assert_eq!(r.flows[0].delta.get(Metric::Packets), 5);
+        assert_eq!(r.flows[0].delta(Metric::Packets), 5);
         assert_eq!(r.total.get(Metric::Packets), 75);
     }
 
@@ -699,7 +809,7 @@ mod tests {
         let mut a = Aggregate::default();
         a.push(1.0, totals(30), vec![row(1, 5, 10), row(1, 5, 20)]);
         let r = a.push(2.0, totals(36), vec![row(1, 5, 11), row(1, 5, 25)]);
-        let deltas: Vec<u64> = r.flows.iter().map(|f| f.delta.get(Metric::Packets)).collect();
+        let deltas: Vec<u64> = r.flows.iter().map(|f| f.delta(Metric::Packets)).collect();
         assert_eq!(deltas, [1, 5]);
         assert_eq!(r.flows[1].key.generation, 1);
     }
@@ -716,11 +826,11 @@ mod tests {
     fn a_gap_that_closes_is_no_restart() {
         let mut a = Aggregate::default();
         let mut gap = row(1, 5, 10);
-        gap.missing = 3;
+        Arc::make_mut(&mut gap).missing = 3;
         a.push(1.0, totals(10), vec![gap]);
         let r = a.push(2.0, totals(13), vec![row(1, 5, 13)]);
-        assert_eq!(r.flows[0].delta.get(Metric::Packets), 3);
-        assert_eq!(r.flows[0].delta.get(Metric::Missing), 0);
+        assert_eq!(r.flows[0].delta(Metric::Packets), 3);
+        assert_eq!(r.flows[0].delta(Metric::Missing), 0);
     }
 
     #[test]

@@ -91,13 +91,11 @@ fn warn(notices: &[String], before: &[String]) -> Vec<String> {
 
 /// Flows of a report, busiest first where there is a limit.
 fn listed<'a>(report: &'a Report, options: &Options, style: &Style) -> Vec<Line<'a>> {
-    let wanted = |f: &&Flow| options.filter.as_ref().is_none_or(|m| m.matches(f, report.interval_s));
-    let mut lines: Vec<Line<'a>> = report.flows.iter().filter(wanted).map(Line::Flow).collect();
-    columns::sort(&mut lines, Column::Metric(Metric::Packets), true, style);
-    if let Some(n) = options.top {
-        lines.truncate(n);
-    }
-    lines
+    let wanted = |f: &Flow| options.filter.as_ref().is_none_or(|m| m.matches(f, report.interval_s));
+    let lines = report.flows.iter().enumerate().filter(|(_, f)| wanted(f)).map(|(i, f)| (i, Line::Flow(f)));
+    let order = columns::order(lines, Column::Metric(Metric::Packets), true, style);
+    let flow = |i: usize| report.flows.get(i).map(Line::Flow);
+    order.into_iter().take(options.top.unwrap_or(usize::MAX)).filter_map(flow).collect()
 }
 
 #[derive(Serialize)]
@@ -136,8 +134,8 @@ impl Serialize for JsonFlows<'_> {
             if let Line::Flow(f) = line {
                 seq.serialize_element(&JsonFlow {
                     row: &f.row,
-                    pps: per_second(f.delta.get(Metric::Packets), self.interval_s),
-                    bps: per_second(f.delta.get(Metric::Bytes).saturating_mul(8), self.interval_s),
+                    pps: per_second(f.delta(Metric::Packets), self.interval_s),
+                    bps: per_second(f.delta(Metric::Bytes).saturating_mul(8), self.interval_s),
                 })?;
             }
         }

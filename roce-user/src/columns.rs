@@ -1,6 +1,8 @@
 //! The columns of the flow table: titles, widths, cells and order, for the screen and for batch reports.
 
-use std::cmp::Ordering;
+use std::net::IpAddr;
+
+use dissector::flow::row::Endpoint;
 
 use crate::aggregate::{Flow, FlowKey, HostPair, Metric, Phase, per_second};
 use crate::units::{self, Throughput};
@@ -85,7 +87,7 @@ impl Line<'_> {
     /// Since the start.
     pub fn total(&self, m: Metric) -> u64 {
         match self {
-            Self::Flow(f) => f.total.get(m),
+            Self::Flow(f) => f.total(m),
             Self::Pair(p) => p.total.get(m),
         }
     }
@@ -93,7 +95,7 @@ impl Line<'_> {
     /// In the interval.
     pub fn delta(&self, m: Metric) -> u64 {
         match self {
-            Self::Flow(f) => f.delta.get(m),
+            Self::Flow(f) => f.delta(m),
             Self::Pair(p) => p.delta.get(m),
         }
     }
@@ -308,34 +310,44 @@ impl Column {
         }
     }
 
-    /// Order of two lines by this column, smallest first.
-    pub fn compare(self, a: &Line<'_>, b: &Line<'_>, style: &Style) -> Ordering {
-        match (self, a, b) {
-            (Self::Metric(m), a, b) if self.is_rate(style.mode) => a.delta(m).cmp(&b.delta(m)),
-            (Self::Metric(m), a, b) => a.total(m).cmp(&b.total(m)),
-            (_, Line::Flow(a), Line::Flow(b)) => match self {
-                Self::Source => a.row.src.cmp(&b.row.src),
-                Self::Destination => a.row.dst.cmp(&b.row.dst),
-                Self::Qp => a.row.dest_qp.cmp(&b.row.dest_qp),
-                Self::SourceQp => a.row.src_qp.cmp(&b.row.src_qp),
-                Self::Transport => a.row.transport.cmp(b.row.transport),
-                Self::Dscp => a.row.dscp.cmp(&b.row.dscp),
-                Self::Port => a.row.udp_srcport.cmp(&b.row.udp_srcport),
-                Self::Vlan => a.row.vlan.cmp(&b.row.vlan),
-                // the longest silence has the oldest last packet
-                Self::Idle => b.row.last.total_cmp(&a.row.last),
-                Self::Metric(_) => Ordering::Equal,
-            },
-            (_, Line::Pair(a), Line::Pair(b)) => match self {
-                Self::Source => a.src.cmp(&b.src),
-                Self::Destination => a.dst.cmp(&b.dst),
-                Self::Qp => a.flows.cmp(&b.flows),
-                Self::Transport => a.transports.cmp(&b.transports),
-                _ => Ordering::Equal,
-            },
-            _ => Ordering::Equal,
+    /// What lines are sorted by in this column, as a number: the smallest comes first.
+    fn rank(self, line: &Line<'_>, style: &Style) -> u128 {
+        let optional = |n: Option<u64>| n.map_or(0, |n| u128::from(n) + 1);
+        match (self, line) {
+            (Self::Metric(m), line) if self.is_rate(style.mode) => line.delta(m).into(),
+            (Self::Metric(m), line) => line.total(m).into(),
+            (Self::Source, Line::Flow(f)) => address(f.row.src),
+            (Self::Source, Line::Pair(p)) => address(p.src),
+            (Self::Destination, Line::Flow(f)) => address(f.row.dst),
+            (Self::Destination, Line::Pair(p)) => address(p.dst),
+            (Self::Qp, Line::Flow(f)) => f.row.dest_qp.into(),
+            (Self::Qp, Line::Pair(p)) => p.flows as u128,
+            (Self::Transport, Line::Flow(f)) => word(f.row.transport),
+            (Self::Transport, Line::Pair(p)) => p.transports.first().map_or(0, |t| word(t)),
+            (Self::SourceQp, Line::Flow(f)) => optional(f.row.src_qp.map(u64::from)),
+            (Self::Dscp, Line::Flow(f)) => optional(f.row.dscp.map(u64::from)),
+            (Self::Port, Line::Flow(f)) => optional(f.row.udp_srcport.map(u64::from)),
+            (Self::Vlan, Line::Flow(f)) => optional(f.row.vlan.map(u64::from)),
+            // the longest silence has the oldest last packet; times since the epoch are positive, and so in the
+            // order of their bits
+            (Self::Idle, Line::Flow(f)) => u128::from(!f.row.last.max(0.0).to_bits()),
+            (Self::SourceQp | Self::Dscp | Self::Port | Self::Vlan | Self::Idle, Line::Pair(_)) => 0,
         }
     }
+}
+
+/// IPv4 before IPv6 (whose lowest addresses nobody has).
+fn address(e: Endpoint) -> u128 {
+    match e {
+        Endpoint::Lid(l) => l.into(),
+        Endpoint::Ip(IpAddr::V4(a)) => (1 << 32) | u128::from(a.to_bits()),
+        Endpoint::Ip(IpAddr::V6(a)) => a.to_bits(),
+    }
+}
+
+/// Its first letters.
+fn word(text: &str) -> u128 {
+    text.bytes().take(16).fold(0, |n, b| n << 8 | u128::from(b))
 }
 
 fn idle(flow: &Flow, at: f64) -> String {
@@ -346,26 +358,22 @@ fn idle(flow: &Flow, at: f64) -> String {
     }
 }
 
-/// Sorts lines: by the column, then by what they carry, then by identity, so that equal lines do not jump.
-pub fn sort(lines: &mut [Line<'_>], column: Column, descending: bool, style: &Style) {
-    sort_by(lines, |l| l, column, descending, style);
-}
-
-/// The same for anything that has a line.
-pub fn sort_by<'a, T>(all: &mut [T], line: impl Fn(&T) -> &Line<'a>, column: Column, descending: bool, style: &Style) {
-    let tie = |a: &Line<'_>, b: &Line<'_>| match (a, b) {
-        (Line::Flow(a), Line::Flow(b)) => {
-            b.total.get(Metric::Packets).cmp(&a.total.get(Metric::Packets)).then_with(|| a.key.cmp(&b.key))
-        }
-        (Line::Pair(a), Line::Pair(b)) => (a.src, a.dst).cmp(&(b.src, b.dst)),
-        _ => Ordering::Equal,
-    };
-    all.sort_unstable_by(|a, b| {
-        let (a, b) = (line(a), line(b));
-        let by = column.compare(a, b, style);
-        let by = if descending { by.reverse() } else { by };
-        by.then_with(|| tie(a, b))
-    });
+/// The order of lines: by the column, then by the packets they carry, then as they were given, so that equal lines do
+/// not jump. Gives indices.
+pub fn order<'a>(
+    lines: impl Iterator<Item = (usize, Line<'a>)>,
+    column: Column,
+    descending: bool,
+    style: &Style,
+) -> Vec<usize> {
+    let mut all: Vec<(u128, u64, usize)> = lines
+        .map(|(i, l)| {
+            let rank = column.rank(&l, style);
+            (if descending { !rank } else { rank }, !l.total(Metric::Packets), i)
+        })
+        .collect();
+    all.sort_unstable();
+    all.into_iter().map(|(_, _, i)| i).collect()
 }
 
 #[cfg(test)]

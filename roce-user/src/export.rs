@@ -232,10 +232,11 @@ impl State {
         self.opcodes = report.opcodes.clone();
         self.counts.add(if first { &report.total } else { &report.delta });
         self.flows = report.flows.len();
-        self.active = report.flows.iter().filter(|f| f.phase == Phase::Active).count();
+        self.active = report.active;
         let mut candidates = Vec::new();
         for f in &report.flows {
-            let news = if first { &f.total } else { &f.delta };
+            let all = first.then(|| Counts::of(&f.row));
+            let Some(news) = all.as_ref().or(f.news()) else { continue };
             if let Some(s) = self.series.get_mut(&f.key) {
                 s.counts.add(news);
                 if f.phase == Phase::Active {
@@ -379,7 +380,7 @@ mod tests {
         let mut last = Arc::default();
         for (i, n) in moments.iter().enumerate() {
             let rows = fixture::rows(*n);
-            last = a.push(1000.0 + i as f64, fixture::totals(&rows), rows);
+            last = a.push(1000.0 + i as f64, fixture::totals(&rows), fixture::shared(rows));
             e.observe(&last);
         }
         (e, last)

@@ -2,11 +2,13 @@
 
 use std::io;
 use std::mem::size_of;
+use std::ops::Deref;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::ptr::NonNull;
+use std::sync::Arc;
 
 use aya::Ebpf;
-use aya::maps::{Array, Map, MapData, PerCpuArray};
+use aya::maps::{Array, Map, MapData, MapInfo, PerCpuArray};
 use roce_ebpf::abi::key::{ALL_CPUS, family};
 use roce_ebpf::abi::{self, Flow, KeyV4, KeyV6, global};
 
@@ -26,13 +28,33 @@ struct Element {
     flags: u64,
 }
 
+/// The table of flows in our memory; it stays there when the object is gone.
+#[derive(Debug)]
+pub struct Mapping {
+    first: NonNull<Flow>,
+    bytes: usize,
+    map: u32,
+    /// Slots that there are.
+    pub room: usize,
+}
+
+// SAFETY: the mapping belongs to the process and not to a thread, and is read and written by volatile accesses only.
+unsafe impl Send for Mapping {}
+// SAFETY: as above.
+unsafe impl Sync for Mapping {}
+
 /// The flows of a loaded object, as the kernel program writes them.
 pub struct Table<'a> {
     ebpf: &'a Ebpf,
-    first: NonNull<Flow>,
-    bytes: usize,
-    /// Slots that there are.
-    pub room: usize,
+    mapping: Arc<Mapping>,
+}
+
+impl Deref for Table<'_> {
+    type Target = Mapping;
+
+    fn deref(&self) -> &Mapping {
+        &self.mapping
+    }
 }
 
 fn bad(name: &str, why: impl Into<String>) -> Error {
@@ -50,12 +72,9 @@ fn data_fd(data: &MapData) -> BorrowedFd<'_> {
     data.fd().as_fd()
 }
 
-impl<'a> Table<'a> {
-    /// Maps the table of an object.
-    pub fn of(ebpf: &'a Ebpf) -> Result<Self, Error> {
+impl Mapping {
+    fn of(data: &MapData, info: &MapInfo) -> Result<Self, Error> {
         let name = global::FLOWS;
-        let Some(Map::Array(data)) = ebpf.map(name) else { return Err(bad(name, "it is not there")) };
-        let info = data.info().map_err(|e| bad(name, e.to_string()))?;
         if info.value_size() as usize != size_of::<Flow>() {
             return Err(bad(name, format!("its flows have {} bytes", info.value_size())));
         }
@@ -76,16 +95,7 @@ impl<'a> Table<'a> {
             return Err(Error::system("cannot map the table of flows", io::Error::last_os_error()));
         }
         let first = NonNull::new(at.cast()).ok_or_else(|| bad(name, "it was mapped to nowhere"))?;
-        Ok(Self { ebpf, first, bytes, room })
-    }
-
-    /// Slots that were ever given out.
-    pub fn used(&self) -> Result<usize, Error> {
-        let map = self.ebpf.map(global::USED).ok_or_else(|| bad(global::USED, "it is not there"))?;
-        let map: Array<_, u64> = Array::try_from(map).map_err(|e| bad(global::USED, e.to_string()))?;
-        let used = map.get(&0, 0).map_err(|e| bad(global::USED, e.to_string()))?;
-        // CPUs that found the table full may have counted on
-        Ok(usize::try_from(used).unwrap_or(usize::MAX).min(self.room))
+        Ok(Self { first, bytes, map: info.id(), room })
     }
 
     fn at(&self, slot: usize) -> Option<*mut Flow> {
@@ -97,6 +107,45 @@ impl<'a> Table<'a> {
     pub fn get(&self, slot: usize) -> Option<Flow> {
         // SAFETY: inside the mapping; the kernel writes aligned words, and any bits make a flow.
         self.at(slot).map(|f| unsafe { f.read_volatile() })
+    }
+
+    /// The bytes that a slot has counted: they grow with every packet, and are 0 in a slot without a flow.
+    pub fn bytes(&self, slot: usize) -> u64 {
+        // SAFETY: as above, one aligned word.
+        self.at(slot).map_or(0, |f| unsafe { (&raw const (*f).bytes).read_volatile() })
+    }
+}
+
+impl<'a> Table<'a> {
+    /// Maps the table of an object.
+    pub fn of(ebpf: &'a Ebpf) -> Result<Self, Error> {
+        Self::again(ebpf, None)
+    }
+
+    /// The same over a mapping that was made before, if it is this object's.
+    pub fn again(ebpf: &'a Ebpf, mapping: Option<Arc<Mapping>>) -> Result<Self, Error> {
+        let name = global::FLOWS;
+        let Some(Map::Array(data)) = ebpf.map(name) else { return Err(bad(name, "it is not there")) };
+        let info = data.info().map_err(|e| bad(name, e.to_string()))?;
+        let mapping = match mapping.filter(|m| m.map == info.id()) {
+            Some(m) => m,
+            None => Arc::new(Mapping::of(data, &info)?),
+        };
+        Ok(Self { ebpf, mapping })
+    }
+
+    /// The mapping, to be used again.
+    pub fn mapping(&self) -> Arc<Mapping> {
+        Arc::clone(&self.mapping)
+    }
+
+    /// Slots that were ever given out.
+    pub fn used(&self) -> Result<usize, Error> {
+        let map = self.ebpf.map(global::USED).ok_or_else(|| bad(global::USED, "it is not there"))?;
+        let map: Array<_, u64> = Array::try_from(map).map_err(|e| bad(global::USED, e.to_string()))?;
+        let used = map.get(&0, 0).map_err(|e| bad(global::USED, e.to_string()))?;
+        // CPUs that found the table full may have counted on
+        Ok(usize::try_from(used).unwrap_or(usize::MAX).min(self.room))
     }
 
     /// Takes a flow out of the kernel's sight: its next packet begins a new one. What the slot holds stays, to be
@@ -150,7 +199,7 @@ impl<'a> Table<'a> {
     }
 }
 
-impl Drop for Table<'_> {
+impl Drop for Mapping {
     fn drop(&mut self) {
         // SAFETY: our mapping, and nobody has a reference into it.
         unsafe { libc::munmap(self.first.as_ptr().cast(), self.bytes) };

@@ -359,9 +359,9 @@ impl Field {
             Self::Dscp => number(r.dscp.map(f64::from)),
             Self::Port => number(r.udp_srcport.map(f64::from)),
             Self::Vlan => number(r.vlan.map(f64::from)),
-            Self::Pps => number(Some(per_second(f.delta.get(Metric::Packets), interval_s))),
-            Self::Bps => number(Some(per_second(f.delta.get(Metric::Bytes).saturating_mul(8), interval_s))),
-            Self::Metric(m) => number(Some(f.total.get(m) as f64)),
+            Self::Pps => number(Some(per_second(f.delta(Metric::Packets), interval_s))),
+            Self::Bps => number(Some(per_second(f.delta(Metric::Bytes).saturating_mul(8), interval_s))),
+            Self::Metric(m) => number(Some(f.total(m) as f64)),
         }
     }
 }

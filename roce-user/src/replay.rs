@@ -1,10 +1,12 @@
 //! A capture as a source: its own clock, the analyser's counts.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use dissector::capture::{Reader, Timestamp};
+use dissector::flow::row::FlowRow;
 use dissector::flow::{Analyzer, PacketInfo, Place, finding};
 use dissector::frame::icrc;
 use dissector::frame::{Frame, LinkType};
@@ -49,6 +51,8 @@ pub struct Replay {
     ended: bool,
     reported: bool,
     broken: Option<String>,
+    /// As of the last report.
+    rows: Vec<Arc<FlowRow>>,
     /// When the rules were last asked, and what they said.
     findings: Option<(Instant, Vec<Notice>)>,
     events: std::collections::VecDeque<Event>,
@@ -69,6 +73,7 @@ impl Replay {
             ended: false,
             reported: false,
             broken: None,
+            rows: Vec::new(),
             findings: None,
             events: std::collections::VecDeque::new(),
         };
@@ -189,7 +194,11 @@ impl Replay {
 
 impl Source for Replay {
     fn counts(&mut self) -> Result<Cumulative> {
-        Ok(Cumulative { at: self.now.seconds(), totals: *self.analyzer.totals(), flows: self.analyzer.rows() })
+        // the rows of flows that rest stay the same ones
+        let mut before = std::mem::take(&mut self.rows).into_iter();
+        let share = |row: FlowRow| before.next().filter(|b| **b == row).unwrap_or_else(|| Arc::new(row));
+        self.rows = self.analyzer.rows().into_iter().map(share).collect();
+        Ok(Cumulative { at: self.now.seconds(), totals: *self.analyzer.totals(), flows: self.rows.clone() })
     }
 
     fn next(&mut self, interval: Duration, stop: &Stop) -> Result<Option<Cumulative>> {

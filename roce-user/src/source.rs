@@ -1,5 +1,6 @@
 //! Where cumulative counts come from: the kernel's maps, or a capture played again.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use dissector::flow::row::{FlowRow, Totals};
@@ -14,8 +15,8 @@ pub struct Cumulative {
     pub at: f64,
     /// Sums.
     pub totals: Totals,
-    /// All flows.
-    pub flows: Vec<FlowRow>,
+    /// All flows, in an order that stays. A row that did not change may be the same one as before.
+    pub flows: Vec<Arc<FlowRow>>,
 }
 
 /// Something that is asked for its counts once an interval.

@@ -57,13 +57,6 @@ pub enum Popup {
     Filter(Input, Option<String>),
 }
 
-/// A line of the table as the order keeps it.
-#[derive(Clone, Copy, Debug)]
-enum Slot {
-    Flow(usize),
-    Pair(usize),
-}
-
 /// All state of the screen.
 #[derive(Debug)]
 pub struct App {
@@ -112,7 +105,10 @@ pub struct App {
     latest: Arc<Report>,
     matcher: Option<Matcher>,
     pairs: Vec<HostPair>,
-    order: Vec<Slot>,
+    /// Indices of flows, or of pairs when grouped.
+    order: Vec<usize>,
+    /// Line of the cursor.
+    cursor: Option<usize>,
     rows: usize,
     started: Option<f64>,
 }
@@ -146,6 +142,7 @@ impl App {
             matcher: None,
             pairs: Vec::new(),
             order: Vec::new(),
+            cursor: None,
             rows: 1,
             started: None,
         }
@@ -182,21 +179,21 @@ impl App {
             (!self.hide_idle || f.phase == Phase::Active)
                 && self.matcher.as_ref().is_none_or(|m| m.matches(f, report.interval_s))
         };
-        let mut order = Vec::new();
-        if self.style.grouped {
-            self.pairs = aggregate::by_host_pair(report.flows.iter().filter(|f| wanted(f)));
-            let mut lines: Vec<(usize, Line<'_>)> =
-                self.pairs.iter().enumerate().map(|(i, p)| (i, Line::Pair(p))).collect();
-            columns::sort_by(&mut lines, |l| &l.1, self.sort, self.descending, &self.style);
-            order.extend(lines.iter().map(|l| Slot::Pair(l.0)));
+        self.pairs = if self.style.grouped {
+            aggregate::by_host_pair(report.flows.iter().filter(|f| wanted(f)))
         } else {
-            self.pairs.clear();
-            let mut lines: Vec<(usize, Line<'_>)> =
-                report.flows.iter().enumerate().filter(|(_, f)| wanted(f)).map(|(i, f)| (i, Line::Flow(f))).collect();
-            columns::sort_by(&mut lines, |l| &l.1, self.sort, self.descending, &self.style);
-            order.extend(lines.iter().map(|l| Slot::Flow(l.0)));
-        }
-        self.order = order;
+            Vec::new()
+        };
+        self.order = if self.style.grouped {
+            let lines = self.pairs.iter().enumerate().map(|(i, p)| (i, Line::Pair(p)));
+            columns::order(lines, self.sort, self.descending, &self.style)
+        } else {
+            let lines = report.flows.iter().enumerate().filter(|(_, f)| wanted(f)).map(|(i, f)| (i, Line::Flow(f)));
+            columns::order(lines, self.sort, self.descending, &self.style)
+        };
+        self.cursor = self
+            .selected
+            .and_then(|_| (0..self.order.len()).find(|i| self.line(*i).is_some_and(|l| self.is_selected(&l))));
         self.keep_cursor_in_view();
     }
 
@@ -207,10 +204,8 @@ impl App {
 
     /// A line of the table.
     pub fn line(&self, i: usize) -> Option<Line<'_>> {
-        match self.order.get(i)? {
-            Slot::Flow(f) => self.report.flows.get(*f).map(Line::Flow),
-            Slot::Pair(p) => self.pairs.get(*p).map(Line::Pair),
-        }
+        let at = *self.order.get(i)?;
+        if self.style.grouped { self.pairs.get(at).map(Line::Pair) } else { self.report.flows.get(at).map(Line::Flow) }
     }
 
     /// Whether the cursor is on a line.
@@ -240,13 +235,8 @@ impl App {
         self.keep_cursor_in_view();
     }
 
-    fn cursor(&self) -> Option<usize> {
-        self.selected?;
-        (0..self.order.len()).find(|i| self.line(*i).is_some_and(|l| self.is_selected(&l)))
-    }
-
     fn keep_cursor_in_view(&mut self) {
-        if let Some(i) = self.cursor() {
+        if let Some(i) = self.cursor {
             self.offset = self.offset.clamp((i + 1).saturating_sub(self.rows), i);
         }
         self.offset = self.offset.min(self.order.len().saturating_sub(self.rows));
@@ -387,6 +377,7 @@ impl App {
             self.arrange();
         } else {
             self.selected = None;
+            self.cursor = None;
             self.offset = 0;
         }
     }
@@ -436,12 +427,13 @@ impl App {
             self.scroll = step.apply(self.scroll, usize::from(u16::MAX), self.rows);
             return;
         }
-        let at = match (self.cursor(), step) {
+        let at = match (self.cursor, step) {
             // the first press puts the cursor where the eye is
             (None, Step::Up | Step::Down) => self.offset,
             (at, step) => step.apply(at.unwrap_or(self.offset), self.order.len(), self.rows),
         };
         self.selected = self.line(at).map(|l| identity(&l));
+        self.cursor = self.selected.map(|_| at);
         self.keep_cursor_in_view();
     }
 

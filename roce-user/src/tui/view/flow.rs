@@ -94,10 +94,10 @@ fn facts(app: &App, flow: &Flow, back: Option<&Flow>) -> Vec<Fact> {
     let mut add = |name: &'static str, of: &dyn Fn(&Flow) -> (String, Style)| {
         out.push(Fact { name, forward: of(flow), back: back.map(of) });
     };
-    let rate = |f: &Flow, m: Metric| per_second(f.delta.get(m), interval);
+    let rate = |f: &Flow, m: Metric| per_second(f.delta(m), interval);
     add("packets/s", &|f| (si(rate(f, Metric::Packets)), t.strong()));
     add(if app.style.throughput == Throughput::Bits { "bits/s" } else { "bytes/s" }, &|f| {
-        (format!("{}{unit}", si(per_second(f.delta.get(Metric::Bytes).saturating_mul(per_byte), interval))), t.strong())
+        (format!("{}{unit}", si(per_second(f.delta(Metric::Bytes).saturating_mul(per_byte), interval))), t.strong())
     });
     add("messages/s", &|f| (si(rate(f, Metric::Messages)), t.strong()));
     add("packets", &|f| (grouped(f.row.packets), plain));
@@ -111,7 +111,7 @@ fn facts(app: &App, flow: &Flow, back: Option<&Flow>) -> Vec<Fact> {
     add("responses", &|f| (grouped(f.row.responses), plain));
     add("acknowledges", &|f| (grouped(f.row.acks), plain));
     let mark = |f: &Flow, m: Metric, total: u64, style: Style| {
-        let new = f.delta.get(m);
+        let new = f.delta(m);
         match (total, new) {
             (0, _) => ("0".to_owned(), t.dim()),
             (n, 0) => (grouped(n), style),
@@ -166,16 +166,21 @@ fn opcodes(app: &App, flow: &Flow, back: Option<&Flow>, area: Rect, buf: &mut Bu
 
 fn history(app: &App, flow: &Flow, area: Rect, buf: &mut Buffer) {
     let Some(h) = &flow.history else {
-        put(buf, area, 1, 0, "too many flows to keep a history of this one", app.theme.dim());
+        let why = if flow.phase == Phase::Active {
+            "too many flows to keep a history of this one"
+        } else {
+            "no packet in the intervals that are remembered"
+        };
+        put(buf, area, 1, 0, why, app.theme.dim());
         return;
     };
     let plot = Rect { x: area.x + 20, width: area.width.saturating_sub(21), ..area };
-    let top = plot::bars(h.iter().map(|s| s.bps), plot, buf, app.theme.accent());
+    let top = plot::bars(h.iter(app.report.number).map(|s| s.bps), plot, buf, app.theme.accent());
     let name = if app.style.throughput == Throughput::Bits { "bits/s" } else { "bytes/s" };
     let top = f64::from(top) * app.style.throughput.per_byte() as f64 / 8.0;
     put(buf, area, 1, 0, name, app.theme.dim());
     put_right(buf, area, 19, 0, &format!("max {}", si(top)), app.theme.text());
-    let shown = h.iter().len().min(usize::from(plot.width));
+    let shown = h.iter(app.report.number).len().min(usize::from(plot.width));
     put(buf, area, 1, 1, &format!("last {}", units::span(shown as f64 * app.interval.as_secs_f64())), app.theme.dim());
 }
 

@@ -93,13 +93,13 @@ fn head(app: &App, area: Rect, buf: &mut Buffer) {
         put_right(buf, left, 19, y, value, t.strong());
         let room = Rect { x: left.x + 20, y: left.y + y, width: left.width.saturating_sub(21), height: spark };
         if i == 0 {
-            plot::bars(r.history.iter().map(|s| s.pps), room, buf, t.accent());
+            plot::bars(r.history.iter(r.number).map(|s| s.pps), room, buf, t.accent());
         } else {
-            plot::bars(r.history.iter().map(|s| s.bps), room, buf, t.accent());
+            plot::bars(r.history.iter(r.number).map(|s| s.bps), room, buf, t.accent());
         }
     }
     let y = spark * 2;
-    let active = r.flows.iter().filter(|f| f.phase == Phase::Active).count();
+    let active = r.active;
     put(buf, left, 1, y, "messages", t.dim());
     put_right(buf, left, 19, y, &format!("{}/s", si(r.rate(Metric::Messages))), t.strong());
     let x = put(buf, left, 20, y, "flows ", t.dim());
