@@ -566,6 +566,13 @@ fn begins_anew(f: &Flow, place: Place, packet: &Packet<'_>) -> bool {
         return false;
     }
     let psn = packet.bth.psn();
+    // behind a READ of unknown length anything may follow
+    if let Some(r) = f.reads.last()
+        && r.span == 0
+        && (0..=i64::from(packets_of(r.len, 256))).contains(&i64::from(psn.distance(r.psn)))
+    {
+        return false;
+    }
     let idle = place.at.since(f.last_request.0);
     match f.req.classify(psn) {
         Arrival::Far => true,
@@ -608,15 +615,17 @@ impl Context<'_> {
     }
 }
 
-/// Learns the path MTU from a packet that is full by its position.
-fn learn_mtu(f: &mut Flow, c: &Context<'_>) {
+/// Learns the path MTU from a packet that is full by its position; whether it did.
+fn learn_mtu(f: &mut Flow, c: &Context<'_>) -> bool {
     if matches!(c.op.position, Position::First | Position::Middle)
         && let Ok(len) = u32::try_from(c.packet.payload_len)
         && len > f.mtu
         && MTUS.contains(&len)
     {
         f.mtu = len;
+        return true;
     }
+    false
 }
 
 /// Copied by the network, or sent again? Certain by the IP identification where the sender counts it; else
@@ -802,7 +811,7 @@ fn settle_open_read(f: &mut Flow, psn: Psn, mtu: u32) {
     let d = psn.distance(r.psn);
     if mtu != 0 {
         r.span = packets_of(r.len, mtu);
-    } else if d > 0 && d <= sequence::FAR {
+    } else if d > 0 && d.unsigned_abs() <= packets_of(r.len, 256).max(sequence::FAR.unsigned_abs()) {
         let (span, learnt) = span_from_jump(r.len, d.unsigned_abs());
         r.span = span;
         if let Some(m) = learnt {
@@ -1143,9 +1152,9 @@ fn acknowledge(p: &mut Flow, f: &mut Flow, c: &Context<'_>, psn: Psn, info: &mut
 
 fn data_response(f: &mut Flow, mut peer: Option<&mut Flow>, c: &Context<'_>, info: &mut PacketInfo) {
     let (psn, number) = (c.psn(), c.place.number);
-    learn_mtu(f, c);
+    let learnt = learn_mtu(f, c);
     if let Some(p) = peer.as_deref_mut() {
-        answer(p, f, c, info);
+        answer(p, f, c, learnt, info);
     }
     let arrival = f.rsp.classify(psn);
     let before = f.recent.get_or_insert_default().get(psn, Role::Response);
@@ -1240,10 +1249,10 @@ fn gap_in_responses(f: &mut Flow, peer: Option<&Flow>, c: &Context<'_>, start: P
 }
 
 /// Matches a data-bearing response with the request in `p` that it answers.
-fn answer(p: &mut Flow, f: &Flow, c: &Context<'_>, info: &mut PacketInfo) {
+fn answer(p: &mut Flow, f: &Flow, c: &Context<'_>, learnt: bool, info: &mut PacketInfo) {
     let psn = c.psn();
-    if f.mtu != 0 && p.mtu == 0 && p.cm_mtu == 0 && c.op.position == Position::First {
-        // the first full packet of a response: now every READ's length in packets is known
+    if f.mtu != 0 && p.mtu == 0 && p.cm_mtu == 0 && (learnt || c.op.position == Position::First) {
+        // a full packet of a response: now every READ's length in packets is known
         let mut end = None;
         for r in p.reads.iter_mut().filter(|r| r.span == 0) {
             r.span = packets_of(r.len, f.mtu);

@@ -71,6 +71,11 @@ impl Reads {
         self.0.last_mut()
     }
 
+    /// The same, to be looked at.
+    pub fn last(&self) -> Option<&Read> {
+        self.0.last()
+    }
+
     /// Those without an answer yet.
     pub fn open(&self) -> usize {
         self.0.iter().filter(|r| !r.done).count()

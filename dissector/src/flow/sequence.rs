@@ -9,6 +9,9 @@ pub const FAR: i32 = 1 << 16;
 
 const MAX_HOLES: usize = 16;
 
+/// Numbers behind the end that still count as come: a quarter of the circle.
+const WINDOW: i32 = 1 << 22;
+
 /// PSNs that have not come while later ones did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hole {
@@ -109,10 +112,10 @@ impl Sequence {
                 self.next = psn.plus(span);
                 self.holes.clear();
             }
-            Arrival::Next => self.next = psn.plus(span),
+            Arrival::Next => self.advance(psn.plus(span)),
             Arrival::Gap(n) => {
                 self.passed_over(self.next, n, due, packet);
-                self.next = psn.plus(span);
+                self.advance(psn.plus(span));
             }
             Arrival::Late { .. } => {
                 if psn.distance(self.low) < 0 {
@@ -122,30 +125,39 @@ impl Sequence {
                         self.passed_over(psn.plus(span), between.unsigned_abs(), false, packet);
                     }
                     self.low = psn;
-                } else {
-                    self.fill(psn);
                 }
+                // a READ fills as many numbers as its response has packets
+                self.fill(psn, span);
+                self.extend_to(psn.plus(span));
             }
+            // a longer span than was known before (a READ whose length in packets has been learnt)
             Arrival::Repeat => {
-                // a longer span than was known before (a READ whose length in packets has been learnt)
-                let end = psn.plus(span);
-                if end.distance(self.next) > 0 && psn.distance(self.next) < 0 {
-                    self.next = end;
-                }
+                self.fill(psn, span);
+                self.extend_to(psn.plus(span));
             }
+        }
+    }
+
+    /// Moves the end, and the beginning with it once the space is so long that numbers would seem to lie before
+    /// what they follow: half of the 24-bit circle is all that an order can be told in.
+    fn advance(&mut self, next: Psn) {
+        self.next = next;
+        let length = next.distance(self.low);
+        if !(0..=WINDOW).contains(&length) {
+            self.low = next.plus(-WINDOW);
         }
     }
 
     /// Moves the end forward without a packet, for a READ whose span became known afterwards.
     pub fn extend_to(&mut self, next: Psn) {
         if self.started && next.is_after(self.next) {
-            self.next = next;
+            self.advance(next);
         }
     }
 
     /// Takes note of a PSN after a gap whose holes the caller adds.
     pub fn jump(&mut self, psn: Psn) {
-        self.next = psn.next();
+        self.advance(psn.next());
     }
 
     /// Adds a hole.
@@ -192,37 +204,37 @@ impl Sequence {
             .copied()
     }
 
-    fn fill(&mut self, psn: Psn) {
-        let Some(i) = self.holes.iter().rposition(|h| {
-            let d = psn.distance(h.start);
-            d >= 0 && d.unsigned_abs() < h.len
-        }) else {
-            return;
-        };
-        let Some(h) = self.holes.get_mut(i) else { return };
-        let before = psn.distance(h.start).unsigned_abs();
-        let after = h.len - before - 1;
-        if h.due {
-            self.missing = self.missing.saturating_sub(1);
-            if h.acked {
-                self.missing_acked = self.missing_acked.saturating_sub(1);
+    /// Takes `len` numbers from `start` on out of the holes.
+    fn fill(&mut self, start: Psn, len: i32) {
+        let mut i = 0;
+        while let Some(h) = self.holes.get(i).copied() {
+            let holes = i32::try_from(h.len).unwrap_or(i32::MAX);
+            // of the hole: [from, to) is filled
+            let from = start.distance(h.start).max(0);
+            let to = (start.distance(h.start).saturating_add(len)).min(holes);
+            if from >= to {
+                i += 1;
+                continue;
             }
-        }
-        let rest = Hole { start: psn.next(), len: after, ..*h };
-        match (before, after) {
-            (0, 0) => {
-                self.holes.remove(i);
-            }
-            (0, _) => *h = rest,
-            (_, 0) => h.len = before,
-            _ => {
-                h.len = before;
-                if self.holes.len() == MAX_HOLES {
-                    self.holes.remove(0);
-                    self.holes.insert(i, rest);
-                } else {
-                    self.holes.insert(i + 1, rest);
+            let filled = u64::from(to.abs_diff(from));
+            if h.due {
+                self.missing = self.missing.saturating_sub(filled);
+                if h.acked {
+                    self.missing_acked = self.missing_acked.saturating_sub(filled);
                 }
+            }
+            let before = Hole { len: from.unsigned_abs(), ..h };
+            let after = Hole { start: h.start.plus(to), len: holes.abs_diff(to), ..h };
+            self.holes.remove(i);
+            for part in [before, after] {
+                if part.len > 0 {
+                    self.holes.insert(i, part);
+                    i += 1;
+                }
+            }
+            if self.holes.len() > MAX_HOLES {
+                self.holes.remove(0);
+                i = i.saturating_sub(1);
             }
         }
     }
@@ -267,6 +279,56 @@ mod tests {
         assert_eq!(see(&mut s, 98), Arrival::Late { due: false });
         assert_eq!(see(&mut s, 98), Arrival::Repeat);
         assert_eq!(see(&mut s, 101), Arrival::Next);
+    }
+
+    #[test]
+    fn a_late_read_fills_its_span() {
+        let mut s = Sequence::default();
+        see(&mut s, 0xff_fffc);
+        // 0xfffffd, a READ of three packets, and two writes are passed over
+        assert_eq!(see(&mut s, 2), Arrival::Gap(5));
+        let read = Psn::new(0xff_fffd);
+        let late = s.classify(read);
+        s.take(read, 3, late, 0, true);
+        assert_eq!((s.missing, s.holes().first().map(|h| (h.start.get(), h.len))), (2, Some((0, 2))));
+        assert_eq!(see(&mut s, 0), Arrival::Late { due: true });
+        assert_eq!(see(&mut s, 1), Arrival::Late { due: true });
+        assert_eq!((s.missing, s.holes().len()), (0, 0));
+    }
+
+    #[test]
+    fn half_a_circle_and_more() {
+        let mut s = Sequence::default();
+        let mut p = Psn::new(77);
+        see(&mut s, 77);
+        // READs of 64 Ki packets, around the circle three times
+        for _ in 0..768 {
+            p = s.next();
+            let a = s.classify(p);
+            assert_eq!(a, Arrival::Next);
+            s.take(p, 1 << 16, a, 0, true);
+        }
+        assert_eq!(s.classify(p), Arrival::Repeat);
+        assert_eq!(s.classify(p.plus(-5000)), Arrival::Repeat);
+        assert_eq!((s.missing, s.holes().len()), (0, 0));
+        let beyond = s.next().plus(2);
+        assert_eq!(see(&mut s, beyond.get()), Arrival::Gap(2));
+    }
+
+    #[test]
+    fn around_the_first() {
+        // a capture that begins in the middle of a repetition, just behind the wrap
+        let mut s = Sequence::default();
+        see(&mut s, 2);
+        see(&mut s, 3);
+        assert_eq!(see(&mut s, 0xff_fffe), Arrival::Late { due: true });
+        // a READ from below the beginning to beyond it
+        let read = Psn::new(0xff_ffff);
+        assert_eq!(s.classify(read), Arrival::Late { due: false });
+        s.take(read, 4, Arrival::Late { due: false }, 0, true);
+        assert_eq!((s.missing, s.holes().len(), s.next().get()), (0, 0, 4));
+        assert_eq!(see(&mut s, 4), Arrival::Next);
+        assert_eq!(see(&mut s, 0xff_fffe), Arrival::Repeat);
     }
 
     #[test]
