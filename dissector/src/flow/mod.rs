@@ -1200,7 +1200,10 @@ fn data_response(f: &mut Flow, mut peer: Option<&mut Flow>, c: &Context<'_>, inf
     if !again {
         f.messages += u64::from(c.op.kind == Kind::ReadResponse && c.op.position.ends());
         f.goodput += c.packet.payload_len as u64;
-        f.responding = c.op.kind == Kind::ReadResponse && !c.op.position.ends();
+        // a late one is not where the flow stands
+        if !matches!(arrival, Arrival::Late { .. }) {
+            f.responding = c.op.kind == Kind::ReadResponse && !c.op.position.ends();
+        }
     }
     if let Some(recent) = f.recent.as_mut() {
         recent.put(psn, Role::Response, c.sent(again, info.reordered));
@@ -1215,10 +1218,19 @@ fn gap_in_responses(f: &mut Flow, peer: Option<&Flow>, c: &Context<'_>, start: P
     if let Some(p) = peer
         && !p.reads.is_empty()
     {
-        let mut due = 0;
+        let (mut due, mut at) = (0, start);
+        // where requests are not in the capture, their responses may still come
+        let unknown = !p.req.knows(start, n);
         for (psn, len) in p.reads.due_within(start, n) {
+            if unknown {
+                f.rsp.passed_over(at, psn.distance(at).unsigned_abs(), false, number);
+            }
             f.rsp.passed_over(psn, len, true, number);
             due += len;
+            at = psn.plus(i32::try_from(len).unwrap_or(0));
+        }
+        if unknown {
+            f.rsp.passed_over(at, c.psn().distance(at).unsigned_abs(), false, number);
         }
         return due;
     }
