@@ -106,6 +106,17 @@ fn compare(row: &Row) -> Result<(), Failed> {
     same("packets", a.totals().packets, row.packets, wrong);
     same("RoCE packets", a.totals().roce_packets, row.roce, wrong);
     same("sum over flows and overflow", sum(|f| f.packets) + a.totals().overflow_packets, row.roce, wrong);
+    for (l, f) in a.lines().zip(&flows) {
+        let id = f.id;
+        same(
+            &format!("opcodes of flow {id}"),
+            f.opcodes.iter().map(|o| o.1).sum::<u64>() + l.disbelieved,
+            f.packets,
+            wrong,
+        );
+        same(&format!("verdicts of flow {id}"), f.icrc.good + f.icrc.bad + f.icrc.unchecked, f.packets, wrong);
+        same(&format!("ECN of flow {id}"), f.ecn.not_ect + f.ecn.ect0 + f.ecn.ect1 + f.ecn.ce, f.packets, wrong);
+    }
     let mut opcodes = BTreeMap::new();
     for (o, n) in flows.iter().flat_map(|f| f.opcodes.iter()) {
         let op = ROWS.iter().find(|r| r.byte == o).expect("the captures have no reserved opcodes");

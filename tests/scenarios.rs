@@ -28,6 +28,12 @@ struct Scenario {
     /// Notes that must be among the findings.
     #[serde(default)]
     notes: Vec<String>,
+    /// Codes that must not be among the findings, whatever their severity.
+    #[serde(default)]
+    silent: Vec<String>,
+    /// How many findings a code has.
+    #[serde(default)]
+    count: BTreeMap<String, usize>,
     /// Packets that a finding must name, by its code.
     #[serde(default)]
     proof: BTreeMap<String, Vec<u64>>,
@@ -375,6 +381,17 @@ fn check(scenario: &Scenario) -> Result<(), Failed> {
     for n in &scenario.notes {
         if !findings.iter().any(|f| f.code == n && f.severity == Severity::Note) {
             wrong.push(format!("no note `{n}`"));
+        }
+    }
+    for code in &scenario.silent {
+        if findings.iter().any(|f| f.code == code) {
+            wrong.push(format!("`{code}` is told, though it should not be"));
+        }
+    }
+    for (code, n) in &scenario.count {
+        let got = findings.iter().filter(|f| f.code == code).count();
+        if got != *n {
+            wrong.push(format!("`{code}` is told {got} times, not {n}"));
         }
     }
     for (code, packets) in &scenario.proof {

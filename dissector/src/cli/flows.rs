@@ -124,6 +124,7 @@ const COLUMNS: &[Column] = &[
     ("icrc.bad", |l| l.row.icrc.bad.to_string()),
     ("icrc.unchecked", |l| l.row.icrc.unchecked.to_string()),
     ("truncated", |l| l.row.truncated.to_string()),
+    ("disbelieved", |l| l.disbelieved.to_string()),
     ("path_mtu", |l| some(l.path_mtu)),
     ("goodput_bytes", |l| l.goodput_bytes.to_string()),
     ("ack_rtt.p50", |l| seconds(l.ack_rtt, |t| t.p50)),

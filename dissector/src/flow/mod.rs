@@ -192,6 +192,9 @@ impl Analyzer {
         }
         if !believe {
             // what a broken packet says about itself is not believed: another PSN or opcode may have been meant
+            if let Some(f) = self.flows.get_mut(i as usize) {
+                f.disbelieved += 1;
+            }
             return info;
         }
         let pair = self.flows.get(i as usize).and_then(|f| f.pair);

@@ -75,6 +75,10 @@ pub struct Line {
     pub pair_confidence: Option<f64>,
     /// Flow that had the same addresses and QP number before.
     pub reuse_of: Option<u32>,
+    /// Packets with a wrong ICRC whose headers are not believed. `opcodes` and this add up to `packets`; so do
+    /// `icrc` good, bad and unchecked. A sender of which no packet is right is believed all the same (something
+    /// rewrites its packets, or computes the ICRC wrongly), so this may be less than `icrc.bad`.
+    pub disbelieved: u64,
     /// Path MTU, bytes; learnt from CM or from full packets.
     pub path_mtu: Option<u32>,
     /// Payload bytes of requests and responses, repeats left out.
@@ -104,6 +108,7 @@ impl Line {
             pair_by: f.paired_by.map(super::state::PairedBy::name),
             pair_confidence: f.pair_confidence(),
             reuse_of: f.reuse_of,
+            disbelieved: f.disbelieved,
             path_mtu: mtu,
             goodput_bytes: f.goodput,
             retransmitted_after: Causes::of(f.causes),

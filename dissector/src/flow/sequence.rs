@@ -196,9 +196,7 @@ impl Sequence {
     /// Whether all of `len` numbers from `start` on came, or were taken by a READ.
     pub fn knows(&self, start: Psn, len: u32) -> bool {
         let end = start.plus(i32::try_from(len).unwrap_or(0));
-        let hole = |h: &Hole| {
-            end.is_after(h.start) && h.start.plus(i32::try_from(h.len).unwrap_or(0)).is_after(start)
-        };
+        let hole = |h: &Hole| end.is_after(h.start) && h.start.plus(i32::try_from(h.len).unwrap_or(0)).is_after(start);
         self.started && start.distance(self.low) >= 0 && end.distance(self.next) <= 0 && !self.holes.iter().any(hole)
     }
 

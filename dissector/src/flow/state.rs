@@ -264,6 +264,9 @@ pub struct Flow {
     pub ecn: [u64; 4],
     /// ICRC verdicts.
     pub icrc: IcrcCounts,
+    /// Packets whose wrong ICRC makes what they say about themselves unbelievable: they are in no count of
+    /// opcodes, requests, responses or PSNs.
+    pub disbelieved: u64,
     /// Of the wrong ones, FLUSHes with the kernel's own way of computing it.
     pub icrc_flush: u64,
     /// Messages of one packet were acknowledged.
@@ -420,6 +423,7 @@ impl Flow {
             cnp_spacing: u64::MAX,
             ecn: [0; 4],
             icrc: IcrcCounts::default(),
+            disbelieved: 0,
             icrc_flush: 0,
             small_acked: false,
             truncated: 0,
@@ -614,9 +618,9 @@ impl Targets {
         self.next = (self.next + 1) % TARGETS;
     }
 
-    /// Whether one of them uses this key.
-    pub fn uses(&self, r_key: u32) -> bool {
-        self.ring.iter().flatten().any(|t| t.r_key == r_key)
+    /// Keys that they use.
+    pub fn keys(&self) -> impl Iterator<Item = u32> {
+        self.ring.iter().flatten().map(|t| t.r_key)
     }
 
     /// The one that starts nearest at or before this PSN.

@@ -17,6 +17,8 @@ fn words(c: &Connection) -> String {
 pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
     let a = seen.analysis;
     let all: Vec<&Connection> = a.connections().iter().collect();
+    let not_ready: std::collections::BTreeSet<u64> =
+        a.flows().filter(|f| f.rnr_naks > 0).filter_map(|f| f.connection).collect();
     for c in &all {
         let packets: Vec<u64> = c.messages.iter().map(|m| m.number).collect();
         if let State::Rejected { by, reason } = c.state {
@@ -57,8 +59,7 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
             });
         }
         let rnr_zero = c.active.rnr_retry == Some(0) || c.passive.rnr_retry == Some(0);
-        let hit = a.flows().any(|f| f.connection == Some(c.id) && f.rnr_naks > 0);
-        if rnr_zero && hit {
+        if rnr_zero && not_ready.contains(&c.id) {
             out.push(Finding {
                 code: "rnr-retry-zero",
                 severity: Severity::Error,

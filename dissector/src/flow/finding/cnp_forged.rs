@@ -1,7 +1,8 @@
 //! Code `cnp-suspicious`: CNPs that do not look as if the peer had sent them.
 
-use super::{Finding, Seen, Severity, count, evidence, name};
+use super::{Finding, Map, Seen, Severity, count, evidence, name};
 use crate::flow::event::Happened;
+use crate::flow::state::Flow;
 
 fn mac(m: [u8; 6]) -> String {
     m.map(|b| format!("{b:02x}")).join(":")
@@ -10,12 +11,17 @@ fn mac(m: [u8; 6]) -> String {
 /// Looks at where CNPs come from.
 pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
     let a = seen.analysis;
+    if !a.flows().any(|f| f.cnps > 0) {
+        return;
+    }
+    let mut others: Map<_, &Flow> = super::map();
+    for o in a.flows().filter(|o| o.mac.is_some()) {
+        others.entry(o.key.addresses).or_insert(o);
+    }
     for f in a.flows().filter(|f| f.cnps > 0) {
         // the sender's other packets: of this flow, or else of any of its flows to the same host
-        let same = |o: &&crate::flow::state::Flow| o.key.addresses == f.key.addresses && o.mac.is_some();
-        let Some(o) = a.flows().find(|o| o.id == f.id && o.mac.is_some()).or_else(|| a.flows().find(same)) else {
-            continue;
-        };
+        let own = Some(f).filter(|f| f.mac.is_some());
+        let Some(o) = own.or_else(|| others.get(&f.key.addresses).copied()) else { continue };
         let mut odd = vec![];
         if let (Some(x), Some(y)) = (f.cnp_mac, o.mac)
             && x != y

@@ -1,18 +1,22 @@
 //! Codes `ce-without-cnp`, `cnp-without-ce`, `congestion`, `not-ect`: marking and its echo.
 
-use super::{Finding, Seen, Severity, count, evidence, name, time};
+use super::{Finding, Map, Seen, Severity, count, evidence, name, time};
 use crate::flow::event::Happened;
+use crate::flow::state::Flow;
 
 /// Looks at ECN.
 pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
     let a = seen.analysis;
+    // ways on which CNPs came that could not be assigned to a queue pair
+    let mut unassigned: Map<_, ()> = super::map();
+    unassigned.extend(a.flows().filter(|o| o.cnps > 0 && o.pair.is_none()).map(|o| (o.key.addresses, ())));
     for f in a.flows() {
         let [_, _, _, ce] = f.ecn;
         let peer = a.peer(f);
         let cnps = peer.map_or(0, |p| p.cnps);
         if ce > 0 && cnps == 0 {
             // CNPs may be there, but not assigned to this QP
-            let elsewhere = a.flows().any(|o| o.cnps > 0 && o.pair.is_none() && o.src == f.dst && o.dst == f.src);
+            let elsewhere = unassigned.contains_key(&f.key.addresses.reversed());
             let back = seen.sides.back(f.key.addresses);
             let severity = if back && !elsewhere { Severity::Warning } else { Severity::Note };
             out.push(Finding {
@@ -69,28 +73,79 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
             });
         }
     }
-    let (mut plain, mut capable, mut first) = (0u64, 0u64, None);
+    not_capable(seen, out);
+}
+
+/// Data packets of a pair of hosts below which it does not matter that no switch can mark them.
+const FEW: u64 = 16;
+
+/// What the data from one host to another carries.
+#[derive(Clone, Copy, Debug)]
+struct Marking<'a> {
+    first: &'a Flow,
+    plain: u64,
+    capable: u64,
+}
+
+fn not_capable(seen: &Seen<'_>, out: &mut Vec<Finding>) {
+    let a = seen.analysis;
+    let mut ways: Vec<Marking<'_>> = Vec::new();
+    let mut index: Map<_, usize> = super::map();
     for f in a.flows().filter(|f| f.ordered() && f.requests + f.responses > 0) {
         let [not, e1, e0, ce] = f.ecn;
-        plain += not;
-        capable += e1 + e0 + ce;
-        if not > 0 && first.is_none() {
-            first = Some(f);
+        let i = *index.entry(f.key.addresses).or_insert(ways.len());
+        if i == ways.len() {
+            ways.push(Marking { first: f, plain: 0, capable: 0 });
         }
+        let Some(w) = ways.get_mut(i) else { continue };
+        if not > 0 && w.plain == 0 {
+            w.first = f;
+        }
+        w.plain += not;
+        w.capable += e1 + e0 + ce;
     }
-    if let Some(f) = first.filter(|_| plain > 0) {
-        let mixed = capable > 0;
+    // somebody here counts on marks
+    let in_use = ways.iter().any(|w| w.capable > 0) || a.flows().any(|f| f.cnps > 0);
+    let plain = ways.iter().map(|w| w.plain).sum::<u64>();
+    let odd: Vec<&Marking<'_>> = ways.iter().filter(|w| w.plain > 0).collect();
+    let Some(first) = odd.first() else { return };
+    if !in_use && plain < FEW {
+        return;
+    }
+    const SET: &str = "A switch cannot mark them, so congestion shows as PFC pauses or drops. Set the traffic class of the QPs (ECT(0): 0x02, with DSCP 26: 0x6a), or the default of the port (cma_roce_tos).";
+    if odd.len() == ways.len() && odd.iter().all(|w| w.capable == 0) {
+        let between = if odd.len() == 1 { String::new() } else { format!(", from and to {} hosts", ends(&odd)) };
         out.push(Finding {
             code: "not-ect",
             severity: Severity::Note,
-            title: if mixed {
-                format!("{plain} of {} packets are not ECN-capable", plain + capable)
-            } else {
-                "no data packet is ECN-capable".to_owned()
-            },
-            detail: "A switch cannot mark them, so congestion shows as PFC pauses or drops. Set the traffic class of the QPs (ECT(0): 0x02, with DSCP 26: 0x6a), or the default of the port (cma_roce_tos).".to_owned(),
-            flow: Some(f.id),
-            packets: vec![f.first_packet],
+            title: format!("no data packet is ECN-capable ({}{between})", count(plain, "packet", "packets")),
+            detail: SET.to_owned(),
+            flow: Some(first.first.id),
+            packets: vec![first.first.first_packet],
+        });
+        return;
+    }
+    for w in odd {
+        out.push(Finding {
+            code: "not-ect",
+            severity: Severity::Note,
+            title: format!(
+                "{} to {}: {} of {} are not ECN-capable",
+                w.first.src,
+                w.first.dst,
+                w.plain,
+                count(w.plain + w.capable, "packet", "packets")
+            ),
+            detail: format!("Others in this capture are. {SET}"),
+            flow: Some(w.first.id),
+            packets: vec![w.first.first_packet],
         });
     }
+}
+
+fn ends(ways: &[&Marking<'_>]) -> usize {
+    let mut all: Vec<_> = ways.iter().flat_map(|w| [w.first.src, w.first.dst]).collect();
+    all.sort_unstable();
+    all.dedup();
+    all.len()
 }

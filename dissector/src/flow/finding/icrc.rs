@@ -1,6 +1,6 @@
 //! Codes `bad-icrc` and `icrc-flush`: packets whose invariant CRC is wrong, by sender.
 
-use super::{Finding, Seen, Severity, count, evidence};
+use super::{Finding, Map, Seen, Severity, count, evidence};
 use crate::flow::event::Happened;
 use crate::flow::row::Endpoint;
 use crate::flow::state::Flow;
@@ -9,6 +9,10 @@ use crate::flow::state::Flow;
 pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
     let mut bad: Vec<&Flow> = seen.analysis.flows().filter(|f| f.icrc.bad > 0).collect();
     bad.sort_by_key(|f| f.src);
+    let mut good_of: Map<Endpoint, u64> = super::map();
+    for f in seen.analysis.flows().filter(|_| !bad.is_empty()) {
+        *good_of.entry(f.src).or_insert(0) += f.icrc.good;
+    }
     for g in bad.chunk_by(|x, y| x.src == y.src) {
         let Some(src) = g.first().map(|f| f.src) else { continue };
         let flushes: u64 = g.iter().map(|f| f.icrc_flush).sum();
@@ -27,7 +31,7 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
         if n == 0 {
             continue;
         }
-        let good: u64 = of_sender(seen, src).map(|f| f.icrc.good).sum();
+        let good = good_of.get(&src).copied().unwrap_or(0);
         let all = good == 0;
         let mistake = g.iter().find_map(|f| f.trouble.as_ref()?.mistake);
         let why = mistake.map(|m| format!("The first one is explained: {m}. ")).unwrap_or_default();
@@ -44,8 +48,4 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
             packets: evidence(g.iter().copied(), &[Happened::BadIcrc]),
         });
     }
-}
-
-fn of_sender<'a>(seen: &'a Seen<'_>, src: Endpoint) -> impl Iterator<Item = &'a Flow> {
-    seen.analysis.flows().filter(move |f| f.src == src)
 }

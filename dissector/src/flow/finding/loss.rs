@@ -1,6 +1,6 @@
 //! Code `loss`: packets that did not arrive, by pair of hosts and direction.
 
-use super::{Finding, Seen, Severity, count, evidence, name};
+use super::{Finding, Map, Seen, Severity, count, evidence, name};
 use crate::flow::event::Happened;
 use crate::flow::state::{Cause, Flow};
 use crate::wire::Transport;
@@ -56,6 +56,10 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
         .filter(|(_, l)| l.total() > 0)
         .collect();
     lossy.sort_by_key(|(f, _)| f.key.addresses.ordered());
+    let mut sent_to: Map<_, u64> = super::map();
+    for f in a.flows().filter(|f| f.ordered() && !lossy.is_empty()) {
+        *sent_to.entry(f.key.addresses).or_insert(0) += f.requests + f.responses;
+    }
     let mut groups: Vec<&[(&Flow, Lost)]> = lossy.chunk_by(|x, y| x.0.key.addresses == y.0.key.addresses).collect();
     // the worst pair of hosts first
     groups.sort_by_key(|g| std::cmp::Reverse(g.iter().map(|(_, l)| l.total()).sum::<u64>()));
@@ -64,11 +68,7 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
         let sum = |f: fn(&Lost) -> u64| g.iter().map(|(_, l)| f(l)).sum::<u64>();
         let (nak, silence, gap) = (sum(|l| l.nak), sum(|l| l.silence), sum(|l| l.gap));
         let total = nak + silence + gap;
-        let sent: u64 = a
-            .flows()
-            .filter(|f| f.key.addresses == worst.key.addresses && f.ordered())
-            .map(|f| f.requests + f.responses)
-            .sum();
+        let sent = sent_to.get(&worst.key.addresses).copied().unwrap_or(0);
         let mut how = vec![];
         if nak > 0 {
             how.push(format!("{nak} answered by a sequence NAK"));

@@ -108,6 +108,14 @@ pub const RULES: &[Rule] = &[
     mixed::find,
 ];
 
+/// A map or a set that gives the same order in every run.
+type Map<K, V> = HashMap<K, V, foldhash::fast::FixedState>;
+
+/// An empty one.
+fn map<K, V>() -> Map<K, V> {
+    HashMap::with_hasher(foldhash::fast::FixedState::with_seed(0))
+}
+
 /// What rules look at.
 #[derive(Debug)]
 pub struct Seen<'a> {
@@ -119,11 +127,11 @@ pub struct Seen<'a> {
 
 /// Between which hosts both directions were captured.
 #[derive(Debug, Default)]
-pub struct Sides(HashMap<([u64; 2], [u64; 2], u8), u8, foldhash::fast::FixedState>);
+pub struct Sides(Map<([u64; 2], [u64; 2], u8), u8>);
 
 impl Sides {
     fn of(a: &Analyzer) -> Self {
-        let mut map: HashMap<_, u8, _> = HashMap::with_hasher(foldhash::fast::FixedState::with_seed(0));
+        let mut map: Map<_, u8> = map();
         // management datagrams may take another way than data; only connected services count
         for f in a.flows().filter(|f| f.ordered() || f.cnps > 0) {
             *map.entry(f.key.addresses.unordered()).or_insert(0) |= Self::bit(f.key.addresses);
@@ -141,14 +149,65 @@ impl Sides {
     }
 }
 
-/// All findings.
+/// Findings of one code that are told one by one; of what goes beyond only the number is told.
+const OF_A_CODE: usize = 32;
+
+/// All findings. Of a code that hundreds of flows share, the first are told, and how many more there are.
 pub fn check(a: &Analyzer) -> Vec<Finding> {
     let seen = Seen { analysis: a, sides: Sides::of(a) };
     let mut out = Vec::new();
     for rule in RULES {
+        let before = out.len();
         rule(&seen, &mut out);
+        fold(&mut out, before);
     }
     out
+}
+
+/// Keeps the first of each code and severity from `from` on, and puts one finding in the place of the others.
+fn fold(out: &mut Vec<Finding>, from: usize) {
+    if out.len() - from <= OF_A_CODE {
+        return;
+    }
+    let mut counts: Vec<(&'static str, Severity, usize)> = Vec::new();
+    let mut rest: Vec<Finding> = Vec::new();
+    let told = out.split_off(from);
+    for f in told {
+        let i = match counts.iter().position(|c| (c.0, c.1) == (f.code, f.severity)) {
+            Some(i) => i,
+            None => {
+                counts.push((f.code, f.severity, 0));
+                counts.len() - 1
+            }
+        };
+        let Some(c) = counts.get_mut(i) else { continue };
+        c.2 += 1;
+        if c.2 <= OF_A_CODE {
+            out.push(f);
+            continue;
+        }
+        let more = c.2 - OF_A_CODE;
+        match rest.iter_mut().find(|r| (r.code, r.severity) == (f.code, f.severity)) {
+            Some(r) => {
+                r.title = format!("{more} more of this kind, told by their number only");
+                if r.packets.len() < 24 {
+                    r.packets.extend(f.packets.first());
+                }
+            }
+            None => rest.push(Finding {
+                title: "1 more of this kind, told by its number only".to_owned(),
+                detail: format!("First: {}. `flows --json` has the numbers of every flow.", f.title),
+                flow: f.flow,
+                packets: f.packets.first().copied().into_iter().collect(),
+                ..f
+            }),
+        }
+    }
+    for r in &mut rest {
+        r.packets.sort_unstable();
+        r.packets.dedup();
+    }
+    out.extend(rest);
 }
 
 /// What is to be said about the capture itself, whoever asks.
@@ -196,4 +255,78 @@ pub fn timeout_code(ns: u64) -> u32 {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to 0..=31")]
     let code = code.clamp(0.0, 31.0) as u32;
     code
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::capture::Timestamp;
+    use crate::flow::Place;
+    use crate::frame::icrc::{Verdict, Why};
+    use crate::frame::{Frame, LinkType};
+    use crate::wire::opcode::byte;
+    use crate::wire::{Aeth, BthFields, ROCE_UDP_PORT, Reth, Syndrome};
+
+    fn frame(host: u16, back: bool, tos: u8, roce: &[u8]) -> Vec<u8> {
+        let [high, low] = host.to_be_bytes();
+        let (a, b) = ([10, 0, high, low], [10, 1, 0, 1]);
+        let (src, dst) = if back { (b, a) } else { (a, b) };
+        let mut f = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0];
+        let len = u16::try_from(28 + roce.len() + 4).unwrap().to_be_bytes();
+        f.extend([0x45, tos, len[0], len[1], 0, 1, 0x40, 0, 64, 17, 0, 0]);
+        f.extend(src);
+        f.extend(dst);
+        let len = u16::try_from(8 + roce.len() + 4).unwrap().to_be_bytes();
+        f.extend([0xc0, 0, 0x12, 0xb7, len[0], len[1], 0, 0]);
+        f.extend(roce);
+        f.extend([0; 4]);
+        f
+    }
+
+    /// `pairs` queue pairs, each with a CE mark, a CNP and a refused WRITE, between `hosts` hosts and one.
+    fn troubled(pairs: u32, hosts: u16) -> Analyzer {
+        let mut a = Analyzer::with_limit(2 * pairs as usize);
+        let mut number = 0;
+        for qp in 0..pairs {
+            let host = u16::try_from(qp % u32::from(hosts)).unwrap();
+            let mut push = |back: bool, tos: u8, roce: Vec<u8>| {
+                number += 1;
+                let bytes = frame(host, back, tos, &roce);
+                let frame = Frame::parse(&bytes, bytes.len(), LinkType::ETHERNET, ROCE_UDP_PORT);
+                let packet = frame.packet().unwrap().unwrap();
+                let verdict =
+                    if tos == 1 { Verdict::Bad { found: 0, calculated: 1 } } else { Verdict::Unchecked(Why::Off) };
+                let at = Timestamp(i64::try_from(number).unwrap() * 1000);
+                a.push(Place { number, at }, &frame, &packet, verdict);
+            };
+            let write = |psn: u32| {
+                let mut w = BthFields { ack_req: true, ..BthFields::new(byte::RcWriteOnly, qp, psn) }.emit().to_vec();
+                w.extend(Reth::emit(0x1000, qp, 0));
+                w
+            };
+            push(false, 3, write(qp));
+            let mut nak = BthFields::new(byte::RcAcknowledge, qp + 1, qp).emit().to_vec();
+            nak.extend(Aeth::emit(Syndrome(0x62), 1));
+            push(true, 0, nak);
+            let mut cnp = BthFields::new(byte::Cnp, qp + 1, 0).emit().to_vec();
+            cnp.extend([0; 16]);
+            push(true, 0, cnp);
+            push(false, 1, write(qp + 5));
+        }
+        a.settle();
+        a
+    }
+
+    #[test]
+    fn a_flood_of_findings_is_told_by_its_number() {
+        let pairs = 4_000;
+        let a = troubled(pairs, 1_000);
+        assert_eq!(a.flows().count(), 2 * pairs as usize);
+        let found = check(&a);
+        let naks: Vec<&Finding> = found.iter().filter(|f| f.code == "nak-remote-access").collect();
+        assert_eq!(naks.len(), OF_A_CODE + 1);
+        assert!(naks.last().is_some_and(|f| f.title.starts_with("3968 more")), "{:?}", naks.last());
+        assert!(found.len() < 20 * OF_A_CODE, "{}", found.len());
+        assert!(found.iter().all(|f| f.packets.is_sorted() && f.packets.len() <= 24));
+    }
 }

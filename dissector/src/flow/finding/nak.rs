@@ -1,8 +1,9 @@
 //! Codes `nak-remote-access`, `nak-invalid-request`, `nak-remote-operational`, `nak-other`: the responder
 //! refuses a request for good, and the QP goes into error.
 
-use super::{Finding, Seen, Severity, evidence, name};
+use super::{Finding, Map, Seen, Severity, evidence, name};
 use crate::flow::event::Happened;
+use crate::flow::row::Endpoint;
 use crate::flow::state::Flow;
 use crate::wire::{Kind, Op};
 
@@ -36,7 +37,23 @@ const KINDS: &[(Happened, &str, &str, &str)] = &[
 /// Looks for refusals.
 pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
     let a = seen.analysis;
-    for f in a.flows() {
+    let refusing = |f: &&Flow| {
+        f.naks.total() > f.naks.psn_sequence_error || f.events().is_some_and(|e| e.first(Happened::NakOther).is_some())
+    };
+    // who uses which key of whom, so that a refused key can be shown where it works
+    let mut keys: Map<(Endpoint, u32), Vec<&Flow>> = super::map();
+    if a.flows().any(|f| refusing(&f)) {
+        for o in a.flows() {
+            for r_key in o.targets.iter().flat_map(|t| t.keys()) {
+                let users = keys.entry((o.dst, r_key)).or_default();
+                // one that is refused and one that is not are enough
+                if users.len() < 2 && users.last().is_none_or(|u| u.id != o.id) {
+                    users.push(o);
+                }
+            }
+        }
+    }
+    for f in a.flows().filter(refusing) {
         for (what, code, words, meaning) in KINDS {
             let Some(e) = f.trouble.as_ref().and_then(|t| t.events.first(*what)) else { continue };
             let peer = a.peer(f);
@@ -54,10 +71,8 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
                     )
                 },
             );
-            let key = target.map_or(String::new(), |t| {
-                let others = a.flows().filter(|o| o.dst == f.src && o.id != f.pair.unwrap_or(u32::MAX));
-                same_key(others, t.r_key)
-            });
+            let other = target.and_then(|t| keys.get(&(f.src, t.r_key))?.iter().find(|o| Some(o.id) != f.pair));
+            let key = other.map_or(String::new(), |o| format!(" The same R_Key is used on {}.", name(o)));
             let other_kind = target.is_some_and(|t| Op::of(t.opcode).is_some_and(|o| o.kind == Kind::Send));
             let mut packets = evidence([f], &[*what]);
             if let Some(t) = target
@@ -80,12 +95,5 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
                 packets,
             });
         }
-    }
-}
-
-fn same_key<'a>(mut others: impl Iterator<Item = &'a Flow>, r_key: u32) -> String {
-    match others.find(|o| o.targets.as_ref().is_some_and(|t| t.uses(r_key))) {
-        Some(o) => format!(" The same R_Key is used on {}.", name(o)),
-        None => String::new(),
     }
 }

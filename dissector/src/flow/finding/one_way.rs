@@ -1,12 +1,50 @@
 //! Codes `one-way` and `ttl-one`: requests that nobody answers.
 
 use super::{Finding, Seen, Severity, count, name};
+use crate::flow::state::Flow;
+
+/// Queue pairs between two hosts from which on they are told together.
+const TOGETHER: usize = 4;
+
+/// Why nothing came back, as far as it can be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Why {
+    Repeats,
+    OthersAnswer,
+    Unassigned,
+    NothingBack,
+}
+
+impl Why {
+    const fn words(self) -> &'static str {
+        match self {
+            Self::Repeats => "The sender repeats itself, so no answer reached it either.",
+            Self::OthersAnswer => {
+                "Other packets from that host are in the capture, so its answers would have been seen."
+            }
+            Self::Unassigned => "Answers between these hosts are in the capture but could not be assigned to a QP.",
+            Self::NothingBack => {
+                "No packet from that host is in the capture, and the sender goes on without repeats: most likely only one direction was captured."
+            }
+        }
+    }
+}
+
+struct Unanswered<'a> {
+    flow: &'a Flow,
+    severity: Severity,
+    why: Why,
+    group: (([u64; 2], [u64; 2], u8), Severity, Why),
+}
+
+const NEXT: &str = "If it is real: is a QP with that number open at the peer, is its GID index (RoCE version, subnet, VLAN) the right one, does a firewall stop UDP 4791, does the way back exist?";
 
 /// Looks for flows without answers.
 pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
     let a = seen.analysis;
     // once for all: made-up QP numbers make tens of thousands of flows without an answer
     let unjoined = super::entropy::unjoined_answers(a);
+    let mut silent: Vec<Unanswered<'_>> = Vec::new();
     for f in a.flows().filter(|f| f.reliable() && f.requests > 0) {
         let answers = a.peer(f).map_or(0, |p| p.acks + p.responses + p.naks.total() + p.rnr_naks);
         let ttl_one = f.ttl.0 == 1;
@@ -31,39 +69,76 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
         if (unasked || young) && !retries && !ttl_one {
             continue;
         }
-        let only_mine = !unjoined.contains(&f.key.addresses.reversed());
-        let (severity, sure) = match (retries, back) {
-            (true, _) => (Severity::Error, "The sender repeats itself, so no answer reached it either."),
-            (false, true) if !only_mine => {
-                (Severity::Note, "Answers between these hosts are in the capture but could not be assigned to a QP.")
-            }
-            (false, true) => (
-                Severity::Warning,
-                "Other packets from that host are in the capture, so its answers would have been seen.",
-            ),
-            (false, false) => (
-                Severity::Note,
-                "No packet from that host is in the capture, and the sender goes on without repeats: most likely only one direction was captured.",
-            ),
+        let (severity, why) = match (retries, back) {
+            (true, _) => (Severity::Error, Why::Repeats),
+            (false, true) if unjoined.contains(&f.key.addresses.reversed()) => (Severity::Note, Why::Unassigned),
+            (false, true) => (Severity::Warning, Why::OthersAnswer),
+            (false, false) => (Severity::Note, Why::NothingBack),
         };
-        let severity = if ttl_one && severity == Severity::Note { Severity::Warning } else { severity };
-        let ttl = if ttl_one { " It is sent with TTL 1, which no router forwards." } else { "" };
-        let gid =
-            if super::gid::is_link_local(f) { " A link-local GID is used, which no router forwards." } else { "" };
-        out.push(Finding {
-            code: "one-way",
-            severity,
-            title: format!(
-                "{}: {} ({} asking for an acknowledge), no answer",
-                name(f),
-                count(f.requests, "request", "requests"),
-                f.ack_reqs
-            ),
-            detail: format!(
-                "{sure}{ttl}{gid} If it is real: is a QP with that number open at the peer, is its GID index (RoCE version, subnet, VLAN) the right one, does a firewall stop UDP 4791, does the way back exist?"
-            ),
-            flow: Some(f.id),
-            packets: vec![f.first_packet, f.last_request.1],
-        });
+        let severity = if ttl_one { severity.max(Severity::Warning) } else { severity };
+        silent.push(Unanswered { flow: f, severity, why, group: (f.key.addresses.ordered(), severity, why) });
     }
+    silent.sort_by_key(|u| (u.group, u.flow.id));
+    let mut groups: Vec<&[Unanswered<'_>]> = silent.chunk_by(|x, y| x.group == y.group).collect();
+    groups.sort_by_key(|g| g.first().map(|u| u.flow.id));
+    for g in groups {
+        if g.len() < TOGETHER {
+            out.extend(g.iter().map(alone));
+        } else {
+            out.extend(together(g));
+        }
+    }
+}
+
+fn hints(f: &Flow) -> String {
+    let ttl = if f.ttl.0 == 1 { " It is sent with TTL 1, which no router forwards." } else { "" };
+    let gid = if super::gid::is_link_local(f) { " A link-local GID is used, which no router forwards." } else { "" };
+    format!("{ttl}{gid}")
+}
+
+fn alone(u: &Unanswered<'_>) -> Finding {
+    let f = u.flow;
+    Finding {
+        code: "one-way",
+        severity: u.severity,
+        title: format!(
+            "{}: {} ({} asking for an acknowledge), no answer",
+            name(f),
+            count(f.requests, "request", "requests"),
+            f.ack_reqs
+        ),
+        detail: format!("{}{} {NEXT}", u.why.words(), hints(f)),
+        flow: Some(f.id),
+        packets: vec![f.first_packet, f.last_request.1],
+    }
+}
+
+fn together(g: &[Unanswered<'_>]) -> Option<Finding> {
+    let first = g.first()?;
+    let f = first.flow;
+    let sum = |of: fn(&Flow) -> u64| g.iter().map(|u| of(u.flow)).sum::<u64>();
+    let some: Vec<String> = g.iter().take(6).map(|u| format!("{:#x}", u.flow.key.dest_qp)).collect();
+    let mut packets: Vec<u64> = g.iter().take(12).map(|u| u.flow.first_packet).collect();
+    packets.sort_unstable();
+    Some(Finding {
+        code: "one-way",
+        severity: first.severity,
+        title: format!(
+            "{} -> {}: {} QPs with requests and no answer ({}, {} asking for an acknowledge)",
+            f.src,
+            f.dst,
+            g.len(),
+            count(sum(|f| f.requests), "request", "requests"),
+            sum(|f| f.ack_reqs)
+        ),
+        detail: format!(
+            "QP {}{}. {}{} {NEXT}",
+            some.join(", "),
+            if g.len() > some.len() { " and others" } else { "" },
+            first.why.words(),
+            hints(f)
+        ),
+        flow: Some(f.id),
+        packets,
+    })
 }
