@@ -10,14 +10,13 @@ const FIRST: u32 = 6;
 pub struct Histogram {
     bins: [u16; BINS],
     count: u64,
-    sum: u64,
     min: u64,
     max: u64,
 }
 
 impl Default for Histogram {
     fn default() -> Self {
-        Self { bins: [0; BINS], count: 0, sum: 0, min: u64::MAX, max: 0 }
+        Self { bins: [0; BINS], count: 0, min: u64::MAX, max: 0 }
     }
 }
 
@@ -48,7 +47,6 @@ impl Histogram {
             *b += 1;
         }
         self.count += 1;
-        self.sum = self.sum.saturating_add(ns);
         self.min = self.min.min(ns);
         self.max = self.max.max(ns);
     }
