@@ -101,6 +101,18 @@ impl Track {
         if self.next & STARTED != 0 { Some(self.next & MASK) } else { None }
     }
 
+    /// Counts a packet that is the one expected and takes one PSN. `false` if it is not: then nothing has changed.
+    #[inline(always)]
+    pub fn push_expected(&mut self, psn: u32) -> bool {
+        if self.next != psn | STARTED {
+            return false;
+        }
+        self.set(psn);
+        self.next = (psn.wrapping_add(1) & MASK) | STARTED;
+        self.slack = 0;
+        true
+    }
+
     /// Counts a packet.
     #[inline(always)]
     pub fn push(&mut self, psn: u32, rule: Rule) -> Step {

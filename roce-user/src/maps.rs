@@ -244,13 +244,17 @@ pub fn key(flow: &Flow) -> Option<Key> {
 
 /// Totals of one direction, all CPUs.
 pub fn totals(ebpf: &Ebpf, direction: abi::Direction) -> Result<abi::Totals, Error> {
-    let name = global::TOTALS;
+    let name = global::CPUS;
     let map = ebpf.map(name).ok_or_else(|| bad(name, "it is not there"))?;
-    let map: PerCpuArray<_, abi::Totals> = PerCpuArray::try_from(map).map_err(|e| bad(name, e.to_string()))?;
-    let all = map.get(&(direction as u32), 0).map_err(|e| bad(name, e.to_string()))?;
+    let map: PerCpuArray<_, abi::PerCpu> = PerCpuArray::try_from(map).map_err(|e| bad(name, e.to_string()))?;
+    let all = map.get(&0, 0).map_err(|e| bad(name, e.to_string()))?;
     let mut sum = abi::Totals::ZERO;
     for cpu in all.iter() {
-        sum.add(cpu);
+        let [inward, outward] = &cpu.totals;
+        sum.add(match direction {
+            abi::Direction::In => inward,
+            abi::Direction::Out => outward,
+        });
     }
     Ok(sum)
 }

@@ -10,7 +10,7 @@
 //!   9..12   PSN                             24
 //! ```
 
-use super::bytes::{self, Short, be16, be24, u8_at};
+use super::bytes::{self, Short, be16, be32, u8_at};
 use super::opcode::{Header, Op, Transport};
 use super::{PKey, Psn, Qpn};
 
@@ -87,7 +87,7 @@ impl<'a> Bth<'a> {
 
     /// Destination queue pair.
     pub const fn dest_qp(self) -> Qpn {
-        Qpn::new(be24::<5, 12>(self.0))
+        Qpn::new(be32::<4, 12>(self.0) & 0x00ff_ffff)
     }
 
     /// The sender asks for an acknowledge.
@@ -102,7 +102,7 @@ impl<'a> Bth<'a> {
 
     /// Packet sequence number.
     pub const fn psn(self) -> Psn {
-        Psn::new(be24::<9, 12>(self.0))
+        Psn::new(be32::<8, 12>(self.0) & 0x00ff_ffff)
     }
 }
 

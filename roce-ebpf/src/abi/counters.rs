@@ -44,21 +44,14 @@ pub const REQUESTS: usize = 0;
 pub const RESPONSES: usize = 1;
 
 /// What is known of a flow. Packets = sum of `ops`; messages, requests, responses and acknowledges follow
-/// from `ops` by the opcode table.
+/// from `ops` by the opcode table. What every packet touches stands together at the front.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Flow {
     /// Which flow, the words of a [`super::KeyV4`] (and zeros) or of a [`super::KeyV6`].
     pub key: [u64; 6],
-    /// Bytes on the wire, link header included.
-    pub bytes: u64,
-    /// Latest packet, coarse monotonic clock, nanoseconds.
-    pub last: u64,
-    /// First packet, likewise.
-    pub first: u64,
-    /// Packets by ECN codepoint: 00, 01 ECT(1), 10 ECT(0), 11 CE.
-    pub ecn: [u64; 4],
-    /// TOS or traffic class of the latest packet.
+    /// TOS or traffic class of the latest packet. This field and the four after it are one word to the kernel program: a
+    /// packet that brings the same word changes none of them.
     pub tos: u8,
     /// Transport of `ops` plus 1 (top three bits of the opcode); 0 while only CNPs came.
     pub transport: u8,
@@ -66,32 +59,40 @@ pub struct Flow {
     pub src_port: u16,
     /// TCI of the latest packet's innermost tag without the priority bits, or [`NO_VLAN`].
     pub vlan: u16,
-    /// Path MTU as the payload of a First or Middle packet shows it; 0 if none came.
-    pub mtu: u16,
-    /// PSNs of requests and of responses.
-    pub tracks: [Track; 2],
-    /// DSCPs that occurred, a bit each.
-    pub dscp_seen: u64,
-    /// Negative acknowledges: codes 0 to 4, [`NAK_RESERVED`], [`NAK_RNR`], [`NAK_UNKNOWN`].
-    pub naks: [u64; 8],
-    /// Packets by operation (low five bits of the opcode), then [`OP_CNP`] and [`OP_OTHER`].
-    pub ops: [u64; OPS],
-    /// Opcode of the latest packet in [`OP_OTHER`].
-    pub other_opcode: u8,
-    /// Nothing.
-    pub pad: u8,
-    /// Bits of [`super::event::kind`] of the latest packet, when events are reported.
-    pub report: u16,
-    /// PSN of the latest acknowledge or response, with bit 31 once one came: it lies in the PSN space of the
-    /// flow that it answers, and so tells which one that is.
-    pub answered: u32,
-    /// Messages completed: request and READ response packets that end one, repeats not counted.
-    pub messages: u64,
+    /// Nothing; 0.
+    pub pad: u16,
     /// Slot, plus 1, of the entry that keeps the PSNs of this flow for all CPUs: `tracks`, `mtu`, `answered` and
     /// `messages` are written there, whichever CPU a packet came over; all else in the CPU's own entry.
     pub home: u32,
+    /// PSN of the latest acknowledge or response, with bit 31 once one came: it lies in the PSN space of the
+    /// flow that it answers, and so tells which one that is.
+    pub answered: u32,
+    /// Bytes on the wire, link header included.
+    pub bytes: u64,
+    /// Latest packet, coarse monotonic clock, nanoseconds.
+    pub last: u64,
+    /// Messages completed: request and READ response packets that end one, repeats not counted.
+    pub messages: u64,
+    /// Path MTU as the payload of a First or Middle packet shows it; 0 if none came.
+    pub mtu: u16,
+    /// Bits of [`super::event::kind`] of the latest packet, when events are reported.
+    pub report: u16,
+    /// Opcode of the latest packet in [`OP_OTHER`].
+    pub other_opcode: u8,
     /// Nothing.
-    pub pad2: u32,
+    pub pad2: [u8; 3],
+    /// Packets by ECN codepoint: 00, 01 ECT(1), 10 ECT(0), 11 CE.
+    pub ecn: [u64; 4],
+    /// PSNs of requests and of responses.
+    pub tracks: [Track; 2],
+    /// Packets by operation (low five bits of the opcode), then [`OP_CNP`] and [`OP_OTHER`].
+    pub ops: [u64; OPS],
+    /// Negative acknowledges: codes 0 to 4, [`NAK_RESERVED`], [`NAK_RNR`], [`NAK_UNKNOWN`].
+    pub naks: [u64; 8],
+    /// DSCPs that occurred, a bit each.
+    pub dscp_seen: u64,
+    /// First packet, as `last`.
+    pub first: u64,
 }
 layout!(Flow, 960, 8);
 
@@ -104,6 +105,24 @@ impl Flow {
         u16::from_ne_bytes([a, b])
     }
 }
+
+/// Places of a CPU's cache of slot numbers, a power of two.
+pub const PLACES: usize = 4096;
+
+/// What a CPU has for itself, in one map value: one look-up finds all of it.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct PerCpu {
+    /// By [`Direction`].
+    pub totals: [Totals; Direction::COUNT as usize],
+    /// The CPU's number plus 1; 0 before its first packet.
+    pub cpu: u32,
+    /// Nothing.
+    pub pad: u32,
+    /// Slots of [`super::global::FLOWS`] plus 1 by a hash of the key; 0 is none. A hint: the key in the slot decides.
+    pub cache: [u32; PLACES],
+}
+layout!(PerCpu, 20_616, 8);
 
 /// Everything that one CPU saw in one direction.
 #[repr(C)]

@@ -1,9 +1,9 @@
 //! Constants that the loader sets before the verifier sees the program: what is off costs nothing.
 
 /// Symbol whose presence says that the object has this layout; the loader asks for it by name.
-pub const ABI: &str = "ROCE_ABI_3";
+pub const ABI: &str = "ROCE_ABI_4";
 /// What the symbol holds: the number in its name.
-pub const ABI_VERSION: u32 = 3;
+pub const ABI_VERSION: u32 = 4;
 /// `u16`: UDP destination port of RoCEv2.
 pub const PORT: &str = "ROCE_PORT";
 /// `u32`: kinds of events to report, bits of [`super::event::kind`].
@@ -27,8 +27,8 @@ pub const SLOTS_V6: &str = "SLOTS_V6";
 pub const USED: &str = "USED";
 /// Queue of `u32`: slots whose flows ended; user space clears them first and then puts them here.
 pub const FREE: &str = "FREE";
-/// Per-CPU array of [`super::Totals`], index [`super::Direction`].
-pub const TOTALS: &str = "TOTALS";
+/// Per-CPU array of one [`super::PerCpu`].
+pub const CPUS: &str = "CPUS";
 /// Ring buffer of [`super::ShortEvent`] and [`super::LongEvent`].
 pub const EVENT_RING: &str = "EVENT_RING";
 

@@ -6,7 +6,7 @@ pub mod fault;
 pub mod global;
 pub mod key;
 
-pub use counters::{Direction, Flow, Totals};
+pub use counters::{Direction, Flow, PerCpu, Totals};
 pub use event::{EventHead, LongEvent, ShortEvent};
 pub use key::{KeyV4, KeyV6};
 

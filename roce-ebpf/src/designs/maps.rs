@@ -40,8 +40,10 @@ fn drive(ctx: &XdpContext) -> bool {
         // an odd factor makes a permutation of the low bits
         let flow = round.wrapping_mul(0x9e37_79b1) & mask;
         let psn = round >> (shift & 31);
-        *((bth + 5) as *mut [u8; 3]) = [(flow >> 16) as u8, (flow >> 8) as u8, flow as u8];
-        *((bth + 9) as *mut [u8; 3]) = [(psn >> 16) as u8, (psn >> 8) as u8, psn as u8];
+        // whole words: a number that is stored in parts and loaded at once costs the CPU a wait that no packet from a
+        // network card does
+        *((bth + 4) as *mut [u8; 4]) = (flow & 0x00ff_ffff).to_be_bytes();
+        *((bth + 8) as *mut [u8; 4]) = (psn & 0x00ff_ffff).to_be_bytes();
     }
     true
 }

@@ -1,13 +1,13 @@
 //! Counters: per flow and CPU, and per CPU over everything.
 
-use aya_ebpf::helpers::generated::{bpf_get_smp_processor_id, bpf_ktime_get_coarse_ns};
+use aya_ebpf::helpers::generated::bpf_ktime_get_coarse_ns;
 use aya_log_ebpf::warn;
-use dissector::wire::opcode::{Class, Flags};
+use dissector::wire::opcode::{Class, FLAGS, Flags};
 use dissector::wire::outer::{dscp, ecn};
 use dissector::wire::{Bth, Header, Qpn, Transport, opcode};
 use roce_ebpf::abi::counters::{ANSWERED, NAK_RESERVED, NAK_RNR, NAK_UNKNOWN, OP_CNP, OP_OTHER, REQUESTS, RESPONSES};
 use roce_ebpf::abi::event::kind;
-use roce_ebpf::abi::{Flow, Totals};
+use roce_ebpf::abi::{Flow, PerCpu, Totals};
 use roce_ebpf::sequence::{Rule, Step};
 
 use super::ctx::Ctx;
@@ -26,13 +26,13 @@ pub fn other<C: Ctx>(ctx: &C, totals: &mut Totals) {
 
 /// Counts a RoCE packet, and reports it if it is of a kind that was asked for.
 #[inline(always)]
-pub fn roce<C: Ctx>(ctx: &C, totals: &mut Totals, p: &mut Parsed) {
+pub fn roce<C: Ctx>(ctx: &C, mine: &mut PerCpu, p: &mut Parsed) {
+    let found = find::flow(ctx, p, mine);
+    let totals = &mut mine.totals[p.direction as usize];
     totals.opcodes[p.opcode as usize] += 1;
     totals.roce_bytes += u64::from(p.wire_len);
-    // SAFETY: no arguments, no effects.
-    let cpu = unsafe { bpf_get_smp_processor_id() };
     let reports = ROCE_EVENTS.load() != 0 || ROCE_SAMPLE_EVERY.load() != 0;
-    match find::flow(ctx, p, cpu) {
+    match found {
         Some(flow) => {
             if account(ctx, flow, p, now())
                 && let Some(keeper) = find::keeper(flow.home)
@@ -82,10 +82,8 @@ pub fn account<C: Ctx>(ctx: &C, flow: &mut Flow, p: &mut Parsed, now: u64) -> bo
     flow.last = now;
     flow.bytes += u64::from(p.wire_len);
     flow.ecn[ecn(p.tos) as usize] += 1;
-    if flow.tos != p.tos || flow.dscp_seen == 0 {
-        flow.tos = p.tos;
-        flow.dscp_seen |= 1 << (dscp(p.tos) & 63);
-    }
+    flow.tos = p.tos;
+    flow.dscp_seen |= 1 << (dscp(p.tos) & 63);
     if ecn(p.tos) == dissector::wire::outer::ECN_CE {
         p.report |= kind::CE;
     }
@@ -170,7 +168,7 @@ fn sequence<C: Ctx>(ctx: &C, flow: &mut Flow, p: &mut Parsed) -> bool {
         flow.tracks[RESPONSES].push(p.psn, rule)
     } else {
         if flow.mtu == 0 {
-            learn_mtu(flow, p);
+            flow.mtu = mtu_of(p.opcode, p.declared);
         }
         let rule = if p.flags.class() == Class::ReadRequest as u16 { read(ctx, flow, p) } else { Rule::Follows };
         flow.tracks[REQUESTS].push(p.psn, rule)
@@ -201,22 +199,18 @@ fn read<C: Ctx>(ctx: &C, flow: &Flow, p: &Parsed) -> Rule {
     if flow.mtu == 0 { Rule::TakesUpTo(len.div_ceil(MIN_MTU)) } else { Rule::Takes(len.div_ceil(u32::from(flow.mtu))) }
 }
 
-/// A First or Middle packet is full: its payload is the path MTU.
+/// The path MTU that a packet shows, or 0: a First or Middle packet is full, its payload is the path MTU.
 #[inline(always)]
-fn learn_mtu(flow: &mut Flow, p: &Parsed) {
+pub fn mtu_of(opcode: u8, declared: u32) -> u16 {
     let other_headers = Flags::RETH | Flags::AETH | Flags::DETH | Flags::ENDS;
-    if p.flags.has(other_headers) {
-        return;
+    if FLAGS[opcode as usize].has(other_headers) {
+        return 0;
     }
     let mut around = (Bth::LEN + Header::Icrc.len()) as u32;
-    if p.opcode >> 5 == Transport::Xrc as u8 {
+    if opcode >> 5 == Transport::Xrc as u8 {
         around += Header::XrcEth.len() as u32;
     }
-    if p.declared > around {
-        let mtu = p.declared - around;
-        // 256, 512 … 4096; anything else is no path MTU
-        if mtu.is_power_of_two() && mtu >= MIN_MTU && mtu <= 4096 {
-            flow.mtu = mtu as u16;
-        }
-    }
+    let mtu = declared.saturating_sub(around);
+    // 256, 512 … 4096; anything else is no path MTU
+    if mtu.is_power_of_two() && mtu >= MIN_MTU && mtu <= 4096 { mtu as u16 } else { 0 }
 }

@@ -4,11 +4,12 @@
 //! if the flow in that slot has the packet's key, so that nothing ever has to be thrown out of it); a hash from key to
 //! slot; a new slot.
 
-use aya_ebpf::macros::map;
-use aya_ebpf::maps::{HashMap, PerCpuArray};
+use aya_ebpf::helpers::generated::bpf_get_smp_processor_id;
+use aya_ebpf::maps::HashMap;
 use dissector::wire::bytes::part;
-use roce_ebpf::abi::Flow;
+use roce_ebpf::abi::counters::PLACES;
 use roce_ebpf::abi::key::{ALL_CPUS, family};
+use roce_ebpf::abi::{Direction, Flow, PerCpu};
 
 use super::atomic::fetch_add;
 use super::ctx::Ctx;
@@ -16,28 +17,26 @@ use super::outer::Net;
 use super::roce::Parsed;
 use super::{FLOWS, FREE, ROCE_MAX_FLOWS, SLOTS_V4, SLOTS_V6, USED};
 
-/// Places of the cache, a power of two.
-const PLACES: usize = 4096;
 const BPF_ANY: u64 = 0;
 const BPF_NOEXIST: u64 = 1;
 
-/// Slot numbers plus 1, by a hash of the key; 0 is none.
-#[map]
-static CACHE: PerCpuArray<[u32; PLACES]> = PerCpuArray::with_max_entries(1, 0);
-
 /// The entry of a packet's flow and CPU, with its home settled; `None` if there is no room for it.
 #[inline(always)]
-pub fn flow<'a, C: Ctx>(ctx: &C, p: &Parsed, cpu: u32) -> Option<&'a mut Flow> {
+pub fn flow<'a, C: Ctx>(ctx: &C, p: &Parsed, mine: &mut PerCpu) -> Option<&'a mut Flow> {
+    if mine.cpu == 0 {
+        // SAFETY: no arguments, no effects.
+        mine.cpu = unsafe { bpf_get_smp_processor_id() } + 1;
+    }
     match p.kind {
-        Net::V4 => v4(ctx, p, cpu),
-        Net::V6 => v6(ctx, p, cpu, family::V6),
-        Net::Grh => v6(ctx, p, cpu, family::GID),
+        Net::V4 => v4(ctx, p, mine),
+        Net::V6 => v6(ctx, p, mine, family::V6),
+        Net::Grh => v6(ctx, p, mine, family::GID),
     }
 }
 
 /// Two halves of a word, in the order of a struct's fields.
 #[inline(always)]
-const fn pair(first: u32, second: u32) -> u64 {
+pub const fn pair(first: u32, second: u32) -> u64 {
     if cfg!(target_endian = "little") {
         first as u64 | (second as u64) << 32
     } else {
@@ -48,18 +47,24 @@ const fn pair(first: u32, second: u32) -> u64 {
 /// The words that both kinds of key begin with. Made in registers: a key that is stored by its fields and
 /// read back by words costs the CPU a wait for its own stores.
 #[inline(always)]
-fn head(p: &Parsed, cpu: u32, family: u16) -> (u64, u64) {
-    let (direction, family) = (p.direction as u32, u32::from(family));
+fn head(p: &Parsed, mine: &PerCpu, family: u16) -> (u64, u64) {
+    (pair(p.dest_qp, p.src_qp), place_of(mine, p.direction, family))
+}
+
+/// The second word of a key.
+#[inline(always)]
+pub fn place_of(mine: &PerCpu, direction: Direction, family: u16) -> u64 {
+    let (direction, family) = (direction as u32, u32::from(family));
     let place = if cfg!(target_endian = "little") { direction | family << 16 } else { direction << 16 | family };
-    (pair(p.dest_qp, p.src_qp), pair(cpu, place))
+    pair(mine.cpu.wrapping_sub(1), place)
 }
 
 #[inline(always)]
-fn v4<'a, C: Ctx>(ctx: &C, p: &Parsed, cpu: u32) -> Option<&'a mut Flow> {
-    let (a, b) = head(p, cpu, family::V4);
+fn v4<'a, C: Ctx>(ctx: &C, p: &Parsed, mine: &mut PerCpu) -> Option<&'a mut Flow> {
+    let (a, b) = head(p, mine, family::V4);
     // source and destination stand beside each other
     let c = u64::from_ne_bytes(*ctx.at::<8>(p.net_at + 12)?);
-    let place = place(a ^ c)?;
+    let place = place(mine, a ^ c);
     let cached = FLOWS.get_ptr_mut((*place).wrapping_sub(1));
     if let Some(f) = cached {
         // SAFETY: the CPU is part of the key: if it is this flow, nothing else writes it.
@@ -79,15 +84,15 @@ fn v4<'a, C: Ctx>(ctx: &C, p: &Parsed, cpu: u32) -> Option<&'a mut Flow> {
 }
 
 #[inline(always)]
-fn v6<'a, C: Ctx>(ctx: &C, p: &Parsed, cpu: u32, family: u16) -> Option<&'a mut Flow> {
-    let (a, b) = head(p, cpu, family);
+fn v6<'a, C: Ctx>(ctx: &C, p: &Parsed, mine: &mut PerCpu, family: u16) -> Option<&'a mut Flow> {
+    let (a, b) = head(p, mine, family);
     // source and destination stand beside each other
     let addresses = ctx.at::<32>(p.net_at + 8)?;
     let c = u64::from_ne_bytes(*part::<0, 8, 32>(addresses));
     let d = u64::from_ne_bytes(*part::<8, 8, 32>(addresses));
     let e = u64::from_ne_bytes(*part::<16, 8, 32>(addresses));
     let g = u64::from_ne_bytes(*part::<24, 8, 32>(addresses));
-    let place = place(a ^ d ^ g)?;
+    let place = place(mine, a ^ d ^ g);
     let cached = FLOWS.get_ptr_mut((*place).wrapping_sub(1));
     if let Some(f) = cached {
         // SAFETY: as above.
@@ -159,12 +164,10 @@ fn home<K>(slots: &HashMap<K, u32>, key: &K, f: &Flow, own: u32) -> u32 {
 
 /// The cell of the cache for a key, by words of it that differ from flow to flow.
 #[inline(always)]
-fn place<'a>(mixed: u64) -> Option<&'a mut u32> {
-    let cells = CACHE.get_ptr_mut(0)?;
+pub fn place(mine: &mut PerCpu, mixed: u64) -> &mut u32 {
     // the upper bits of the product depend on all bits of the factor
     let n = (mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as usize & (PLACES - 1);
-    // SAFETY: a per-CPU element: this CPU alone writes it.
-    Some(unsafe { &mut (*cells)[n] })
+    &mut mine.cache[n]
 }
 
 /// The slot of a key by the hash, or a new one; whether it is new.

@@ -5,6 +5,7 @@ pub mod count;
 pub mod ctx;
 mod fault;
 mod find;
+mod known;
 pub mod outer;
 pub mod roce;
 mod sample;
@@ -16,14 +17,15 @@ use aya_ebpf::maps::{Array, HashMap, PerCpuArray, Queue, RingBuf};
 use aya_ebpf::programs::{TcContext, XdpContext};
 use aya_log_ebpf::warn;
 use dissector::wire::ROCE_UDP_PORT;
-use roce_ebpf::abi::{Direction, Flow, KeyV4, KeyV6, Totals};
+use roce_ebpf::abi::{Direction, Flow, KeyV4, KeyV6, PerCpu};
 
 use self::ctx::Ctx;
+use self::known::Way;
 use self::outer::Outer;
 
 /// Its name is the version of the map layout ([`roce_ebpf::abi::global::ABI`]).
 #[unsafe(no_mangle)]
-static ROCE_ABI_3: Global<u32> = Global::new(roce_ebpf::abi::global::ABI_VERSION);
+static ROCE_ABI_4: Global<u32> = Global::new(roce_ebpf::abi::global::ABI_VERSION);
 #[unsafe(no_mangle)]
 static ROCE_PORT: Global<u16> = Global::new(ROCE_UDP_PORT);
 #[unsafe(no_mangle)]
@@ -50,7 +52,7 @@ static USED: Array<u64> = Array::with_max_entries(1, 0);
 #[map]
 static FREE: Queue<u32> = Queue::with_max_entries(1024, 0);
 #[map]
-static TOTALS: PerCpuArray<Totals> = PerCpuArray::with_max_entries(Direction::COUNT, 0);
+static CPUS: PerCpuArray<PerCpu> = PerCpuArray::with_max_entries(1, 0);
 #[map]
 static EVENT_RING: RingBuf = RingBuf::with_byte_size(1 << 20, 0);
 
@@ -79,10 +81,16 @@ pub fn roce_tc_in(ctx: TcContext) -> i32 {
 /// The whole way of a packet.
 #[inline(always)]
 pub fn packet<C: Ctx>(ctx: &C, direction: Direction) {
-    let Some(totals) = TOTALS.get_ptr_mut(direction as u32) else { return };
+    let Some(mine) = CPUS.get_ptr_mut(0) else { return };
     // SAFETY: a per-CPU element: this CPU alone writes it, and packet programs do not interrupt each other.
-    let totals = unsafe { &mut *totals };
-    let outer = match reach(ctx) {
+    let mine = unsafe { &mut *mine };
+    let outer = match known::packet(ctx, mine, direction) {
+        Way::Done => return,
+        Way::Other => Outer::Other,
+        Way::Long => reach(ctx),
+    };
+    let totals = &mut mine.totals[direction as usize];
+    let at = match outer {
         Outer::Roce(at) => at,
         Outer::Fragment => {
             totals.fragments += 1;
@@ -90,14 +98,14 @@ pub fn packet<C: Ctx>(ctx: &C, direction: Direction) {
         }
         Outer::Short | Outer::Other => return count::other(ctx, totals),
     };
-    let Some(mut parsed) = roce::parse(ctx, &outer, direction) else {
+    let Some(mut parsed) = roce::parse(ctx, &at, direction) else {
         totals.malformed += 1;
         if totals.malformed == 1 {
             warn!(ctx, "the first RoCE packet on this CPU that ends before its BTH does");
         }
         return count::other(ctx, totals);
     };
-    count::roce(ctx, totals, &mut parsed);
+    count::roce(ctx, mine, &mut parsed);
 }
 
 /// Bytes that are brought into the linear piece when it ends before the outer headers do: they and what the counters look
