@@ -22,6 +22,8 @@ const FIELDS: [&str; 8] =
 const MIB: f64 = 1024.0 * 1024.0;
 
 fn main() -> Result<()> {
+    // as roce-dissect does
+    dissector::capture::mapped::enable();
     let dissect = beside("roce-dissect")?;
     let dir = tempfile::tempdir()?;
     let packets = packets(dir.path());

@@ -80,6 +80,8 @@ fn median(mut v: Vec<f64>) -> f64 {
 }
 
 fn main() -> Result<()> {
+    // as roce-dissect does
+    dissector::capture::mapped::enable();
     let folder = tempfile::tempdir_in(std::env::temp_dir())?;
     let file = folder.path().join("writes.pcap");
     let size = Traffic { packets: PACKETS, ..Traffic::default() }.write_file(&file)?;

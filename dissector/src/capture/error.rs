@@ -106,6 +106,8 @@ pub enum ReadErrorKind {
     },
     /// The record contradicts itself.
     Malformed(String),
+    /// The file became shorter, or its disk failed, while it was read in place.
+    Shrunk,
     /// The operating system or the unpacker gave up.
     Io(io::Error),
 }
@@ -128,6 +130,7 @@ impl fmt::Display for ReadError {
                 )
             }
             ReadErrorKind::Malformed(what) => f.write_str(what),
+            ReadErrorKind::Shrunk => f.write_str("the file became shorter, or cannot be read, while it was being read"),
             ReadErrorKind::Io(e) => write!(f, "{e}"),
         }
     }

@@ -1,12 +1,14 @@
 //! Capture files in and out. Knows no protocol; the only place that knows pcap-file.
 //!
 //! [`Reader::open`] takes a path or `-`, looks at the first bytes (not at the name), unpacks gzip, zstd and
-//! lz4, and lends one [`Record`] after the other out of a moderate buffer: memory does not grow with the
-//! file. Whatever can be read is delivered before an error about the rest.
+//! lz4, and lends one [`Record`] after the other out of a moderate buffer, or out of a mapped part of the file if the
+//! program asked for that ([`mapped::enable`]): memory does not grow with the file. Whatever can be read is delivered before an error about the rest.
 
 pub mod classic;
 pub mod error;
 pub mod magic;
+#[cfg_attr(not(target_os = "linux"), path = "unmapped.rs")]
+pub mod mapped;
 pub mod ng;
 pub mod options;
 pub mod reader;

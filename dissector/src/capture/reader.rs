@@ -229,6 +229,7 @@ impl Reader {
     pub fn next(&mut self) -> Result<Option<Record<'_>>, ReadError> {
         let Some(place) = self.place()? else { return Ok(None) };
         self.window.consume(place.end);
+        self.window.expect();
         Ok(Some(place.record(self.window.consumed(place.end), self.number)))
     }
 
@@ -241,7 +242,8 @@ impl Reader {
                 State::Ng(ng) => ng.step(self.window.bytes()),
             };
             match step {
-                Step::Record(place) => {
+                // behind the new end of a shortened file its last page holds zeros, which look like empty records
+                Step::Record(place) if !(self.window.torn() || place.data.is_empty() && self.window.shrunk()) => {
                     self.number += 1;
                     return Ok(Some(place));
                 }
@@ -261,7 +263,9 @@ impl Reader {
             return Ok(false);
         }
         let kind = match step {
-            Step::Record(_) => return Ok(true),
+            // whatever stands there now, it is not what was recorded
+            Step::Record(_) => ReadErrorKind::Shrunk,
+            _ if self.window.torn() || self.window.shrunk() => ReadErrorKind::Shrunk,
             Step::Skip(len) => {
                 self.window.consume(len);
                 return Ok(true);
@@ -281,6 +285,10 @@ impl Reader {
             Step::TooLong { says, limit } => ReadErrorKind::TooLong { says, limit },
             Step::Malformed(what) => ReadErrorKind::Malformed(what),
         };
+        Err(self.stop(kind))
+    }
+
+    fn stop(&mut self, kind: ReadErrorKind) -> ReadError {
         self.ended = true;
         let error = ReadError {
             name: self.name.clone(),
@@ -292,7 +300,7 @@ impl Reader {
         // nothing more comes out of a broken file
         let rest = self.window.bytes().len();
         self.window.consume(rest);
-        Err(error)
+        error
     }
 
     /// The next run of records, about as long as the buffer, with its bytes: to be taken apart in another
@@ -300,6 +308,9 @@ impl Reader {
     /// [`Self::next`].
     pub fn next_chunk(&mut self) -> Result<Option<Chunk>, ReadError> {
         let first = self.number + 1;
+        if let Err(e) = self.window.copy() {
+            return Err(self.stop(ReadErrorKind::Io(e)));
+        }
         let mut places: Vec<Slot> = Vec::with_capacity(self.window.bytes().len() / 512);
         let mut used = 0;
         loop {
@@ -411,6 +422,7 @@ impl Chunk {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::capture::mapped;
 
     fn captures() -> impl Iterator<Item = std::path::PathBuf> {
         let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/captures");
@@ -441,6 +453,145 @@ mod tests {
         let index = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/captures/INDEX.md");
         let index = std::fs::read_to_string(index).unwrap();
         assert!(index.contains(&format!("\n{files} files, {packets} packets (")), "{files} files, {packets} packets");
+    }
+
+    /// A classic file of 6000 records, of odd lengths and up to one that is longer than a mapped part.
+    fn large() -> Vec<u8> {
+        let mut bytes = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0];
+        bytes.extend([0; 8]);
+        bytes.extend([0, 0, 4, 0, 1, 0, 0, 0]);
+        for n in 0..6000u32 {
+            let len = if n == 5000 { 9 << 20 } else { n * 7919 % 4001 };
+            for word in [n, n % 1000, len, len] {
+                bytes.extend(word.to_le_bytes());
+            }
+            bytes.resize(bytes.len() + len as usize, n.to_le_bytes()[0]);
+        }
+        bytes
+    }
+
+    /// Whether files are read in place here, which is so on Linux only.
+    fn in_place() -> bool {
+        assert_eq!(mapped::enable(), cfg!(target_os = "linux"));
+        mapped::enabled()
+    }
+
+    #[test]
+    fn a_mapped_file_reads_like_a_stream() {
+        in_place();
+        let bytes = large();
+        let file = tempfile::NamedTempFile::new().unwrap();
+        for cut in [0, 1, 700] {
+            let bytes = &bytes[..bytes.len() - cut];
+            std::fs::write(file.path(), bytes).unwrap();
+            let mut stream = Reader::from_read("stream", std::io::Cursor::new(bytes.to_vec())).unwrap();
+            let mut mapped = Reader::open(file.path()).unwrap();
+            let mut chunks = Reader::open(file.path()).unwrap();
+            let mut chunk = chunks.next_chunk().unwrap();
+            let mut at = 0;
+            loop {
+                let (a, b) = match (stream.next(), mapped.next()) {
+                    (Ok(Some(a)), Ok(Some(b))) => (a, b),
+                    (Ok(None), Ok(None)) => break assert!(cut == 0 && chunks.next_chunk().unwrap().is_none()),
+                    (Err(a), Err(b)) => {
+                        let c = chunks.next_chunk().unwrap_err();
+                        let what = |e: &ReadError| (e.offset, e.packets, format!("{:?}", e.kind));
+                        assert_eq!((what(&a), what(&a)), (what(&b), what(&c)));
+                        break assert!(cut > 0);
+                    }
+                    (a, b) => panic!("{a:?} and {b:?}"),
+                };
+                assert_eq!(a, b);
+                if chunk.as_ref().is_some_and(|c| at == c.len()) {
+                    chunk = chunks.next_chunk().unwrap();
+                    at = 0;
+                }
+                assert_eq!(a, chunk.as_ref().unwrap().records().nth(at).unwrap());
+                at += 1;
+            }
+            assert_eq!(mapped.progress(), (bytes.len() as u64, Some(bytes.len() as u64)));
+            assert_eq!(chunks.progress(), mapped.progress());
+        }
+    }
+
+    #[test]
+    fn single_records_and_chunks_in_turn() {
+        in_place();
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), large()).unwrap();
+        let mut reader = Reader::open(file.path()).unwrap();
+        for n in 1..=3000 {
+            assert_eq!(reader.next().unwrap().unwrap().number, n);
+        }
+        let mut next = 3001;
+        while let Some(chunk) = reader.next_chunk().unwrap() {
+            for r in chunk.records() {
+                assert_eq!((r.number, r.at.0 / 1_000_000_000 + 1), (next, i64::try_from(next).unwrap()));
+                next += 1;
+            }
+        }
+        assert_eq!(next, 6001);
+    }
+
+    #[test]
+    fn a_file_that_shrinks_while_it_is_read() {
+        let bytes = large();
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let ends: Vec<usize> = {
+            let mut reader = Reader::from_read("all", std::io::Cursor::new(bytes.clone())).unwrap();
+            let mut at = 24;
+            std::iter::from_fn(move || {
+                at += reader.next().unwrap()?.bytes.len() + 16;
+                Some(at)
+            })
+            .collect()
+        };
+        // inside the mapped part that is being read, at every kind of place within a page, behind it, nothing left
+        let near = (0..12).map(|n| (10, 100_000 + n * 1111));
+        for (read, left) in near.chain([(10, 5000), (1000, 5 << 20), (5500, 0)]) {
+            std::fs::write(file.path(), &bytes).unwrap();
+            let in_place = in_place();
+            let mut reader = Reader::open(file.path()).unwrap();
+            for _ in 0..read {
+                reader.next().unwrap().unwrap();
+            }
+            file.as_file().set_len(left as u64).unwrap();
+            let error = loop {
+                match reader.next() {
+                    // what the program does with a packet: it looks at every byte
+                    Ok(Some(r)) => drop(std::hint::black_box(r.bytes.to_vec())),
+                    Ok(None) => break None,
+                    Err(e) => break Some(e),
+                }
+            };
+            let all = reader.packets();
+            assert!(matches!(reader.next(), Ok(None)), "an error is said once");
+            // how much a buffer had taken before is not known
+            if in_place {
+                let kind = error.map(|e| e.kind);
+                assert!(matches!(kind, Some(ReadErrorKind::Shrunk | ReadErrorKind::Cut { .. })), "{kind:?}");
+                // what is there still comes, and one record at most that is there in part
+                let there = read.max(ends.iter().filter(|e| **e <= left).count() as u64);
+                assert!(all == there || all == there + 1, "{all} of {there} at {left}");
+            } else {
+                assert!((read..6000).contains(&all), "{all}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_that_grows_is_read_on() {
+        use std::io::Write;
+        in_place();
+        let whole = large();
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        let (first, rest) = whole.split_at(2 << 20);
+        file.write_all(first).unwrap();
+        let mut reader = Reader::open(file.path()).unwrap();
+        assert!(reader.next().unwrap().is_some());
+        file.write_all(rest).unwrap();
+        while reader.next().unwrap().is_some() {}
+        assert_eq!(reader.packets(), 6000);
     }
 
     #[test]

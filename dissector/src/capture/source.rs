@@ -1,20 +1,21 @@
 //! From a name to a stream of unpacked bytes.
 
 use std::fs::File;
-use std::io::{self, BufReader, Chain, Cursor, Read};
+use std::io::{self, BufReader, Chain, Cursor, Read, Seek};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::error::OpenError;
 use super::magic::{self, Magic};
+use super::mapped;
 
 /// An opened capture before its format is looked at.
 pub struct Source {
     /// What to call it in messages.
     pub name: String,
     /// Unpacked bytes.
-    pub input: Box<dyn Read + Send>,
+    pub input: Input,
     /// How it was packed.
     pub packing: Option<&'static str>,
     /// Bytes of the file itself, if it is a regular one.
@@ -25,6 +26,17 @@ pub struct Source {
     pub start: Vec<u8>,
 }
 
+/// Where unpacked bytes come from.
+pub enum Input {
+    /// One after the other.
+    Stream(Box<dyn Read + Send>),
+    /// A regular file that is not packed and may be mapped. Who does says how far that went.
+    File(File, Taken),
+}
+
+/// Files that are shorter than this are read faster than mapped, bytes.
+const WORTH_MAPPING: u64 = 1 << 20;
+
 /// How far the file itself (packed, if it is) has been read.
 #[derive(Clone, Debug, Default)]
 pub struct Taken(Arc<AtomicU64>);
@@ -33,6 +45,11 @@ impl Taken {
     /// Bytes.
     pub fn bytes(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
+    }
+
+    /// Says how far.
+    pub fn set(&self, bytes: u64) {
+        self.0.store(bytes, Ordering::Relaxed);
     }
 }
 
@@ -47,6 +64,11 @@ impl<R: Read> Read for Counting<R> {
         self.taken.0.fetch_add(n as u64, Ordering::Relaxed);
         Ok(n)
     }
+}
+
+/// A stream that says how far it has been read.
+pub fn counted(inner: impl Read, taken: Taken) -> impl Read {
+    Counting { inner, taken }
 }
 
 type Restarted<R> = Chain<Cursor<Vec<u8>>, R>;
@@ -65,12 +87,21 @@ pub fn open(path: &Path) -> Result<Source, OpenError> {
     }
     let name = path.display().to_string();
     let failed = |source| OpenError::Io { name: name.clone(), source };
-    let file = File::open(path).map_err(failed)?;
+    let mut file = File::open(path).map_err(failed)?;
     let meta = file.metadata().map_err(failed)?;
     if meta.is_dir() {
         return Err(failed(io::Error::new(io::ErrorKind::IsADirectory, "is a directory, not a capture file")));
     }
     let size = meta.is_file().then_some(meta.len());
+    if mapped::enabled() && size.is_some_and(|s| s >= WORTH_MAPPING) {
+        let mut start = Vec::with_capacity(magic::LEN);
+        file.by_ref().take(magic::LEN as u64).read_to_end(&mut start).map_err(failed)?;
+        file.rewind().map_err(failed)?;
+        if !matches!(magic::sniff(&start), Magic::Gzip | Magic::Zstd | Magic::Lz4) {
+            let taken = Taken::default();
+            return Ok(Source { name, input: Input::File(file, taken.clone()), packing: None, size, taken, start });
+        }
+    }
     from_read(name, Box::new(file), size)
 }
 
@@ -101,10 +132,12 @@ pub fn from_read(name: String, input: Box<dyn Read + Send>, size: Option<u64>) -
             });
         }
         Magic::Lz4 => ("lz4", Box::new(lz4_flex::frame::FrameDecoder::new(BufReader::with_capacity(128 << 10, input)))),
-        _ => return Ok(Source { name, input: Box::new(input), packing: None, size, taken, start }),
+        _ => return Ok(Source { name, input: Input::Stream(Box::new(input)), packing: None, size, taken, start }),
     };
     match peek(unpacked) {
-        Ok((start, input)) => Ok(Source { name, input: Box::new(input), packing: Some(packing), size, taken, start }),
+        Ok((start, input)) => {
+            Ok(Source { name, input: Input::Stream(Box::new(input)), packing: Some(packing), size, taken, start })
+        }
         Err(source) => Err(OpenError::Packing { name, packing, source }),
     }
 }

@@ -70,6 +70,8 @@ pub fn command() -> clap::Command {
 
 /// Runs the program with the arguments of the process.
 pub fn main() -> ExitCode {
+    // this process is ours: large files are read in place, where the system can
+    crate::capture::mapped::enable();
     run(std::env::args_os())
 }
 
