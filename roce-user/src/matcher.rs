@@ -1,409 +1,247 @@
-//! The filter of the flow table: words that occur anywhere, or fields compared with values.
+//! The filter of the flow table: the display filter's language over the fields of a flow.
 //!
-//! `10.0.0.1` · `qp == 0x11` · `nak > 0 && src == 10.0.0.1` · `(ce > 0 or cnp > 0) and not transport == ud`.
-//! Field names are the display filter's where it has them, and the columns' short ones.
+//! `qp == 0x11` · `nak > 0 && src == 10.0.0.1` · `ip.addr == 10.0.0.0/24 and not transport == ud` · `dscp in {26 46}`.
+//! A single word that is no field is looked for in addresses, queue pairs and the transport, as htop does.
 
-use std::cmp::Ordering;
 use std::net::IpAddr;
+use std::sync::Arc;
 
-use dissector::flow::row::Endpoint;
+use dissector::dissect::{Field, Tree};
+use dissector::filter::{Filter, Vocabulary};
+use dissector::flow::row::{Endpoint, FlowRow};
 
-use crate::aggregate::{Flow, Metric, per_second};
+use crate::aggregate::{Flow, Metric, Phase, per_second};
 
-/// A filter that was understood.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Matcher(Node);
-
-#[derive(Clone, Debug, PartialEq)]
-enum Node {
-    And(Box<Node>, Box<Node>),
-    Or(Box<Node>, Box<Node>),
-    Not(Box<Node>),
-    Word(String),
-    Compare(Field, Operator, Value),
+dissector::fields! {
+    group 0;
+    SRC "src" "Source" Ipv4 Dec {} "source address, IPv4 or IPv6";
+    SRC6 "src" "Source" Ipv6 Dec {} "source address";
+    DST "dst" "Destination" Ipv4 Dec {} "destination address, IPv4 or IPv6";
+    DST6 "dst" "Destination" Ipv6 Dec {} "destination address";
+    ADDR "addr" "Address" Ipv4 Dec {} "source or destination address";
+    ADDR6 "addr" "Address" Ipv6 Dec {} "source or destination address";
+    QP "qp" "Destination QP" U24 Hex {} "destination queue pair";
+    SRC_QP "src_qp" "Source QP" U24 Hex {} "source queue pair, if it is known";
+    TRANSPORT "transport" "Transport" Str Dec {} "RC, UC, UD, XRC, CNP";
+    DSCP "dscp" "DSCP" U8 Dec {} "DSCP of the latest packet";
+    SPORT "sport" "UDP source port" U16 Dec {} "UDP source port of the latest packet";
+    VLAN "vlan" "VLAN" U16 Dec {} "VLAN id";
+    ACTIVE "active" "Active" Bool Dec {} "had packets in the interval";
+    PPS "pps" "Packets/s" U64 Dec {} "packets per second in the interval";
+    BPS "bps" "Bits/s" U64 Dec {} "bits per second in the interval";
+    PACKETS "packets" "Packets" U64 Dec {} "packets since the start, as all that follow";
+    BYTES "bytes" "Bytes" U64 Dec {} "bytes on the wire";
+    MESSAGES "messages" "Messages" U64 Dec {} "messages completed";
+    REQUESTS "requests" "Requests" U64 Dec {} "request packets";
+    RESPONSES "responses" "Responses" U64 Dec {} "READ and atomic responses";
+    ACKS "acks" "Acknowledges" U64 Dec {} "positive acknowledges";
+    CE "ce" "CE" U64 Dec {} "packets marked congestion experienced";
+    CNP "cnp" "CNP" U64 Dec {} "congestion notification packets";
+    NAK "nak" "NAK" U64 Dec {} "NAKs of any reason but receiver not ready";
+    RNR "rnr" "RNR NAK" U64 Dec {} "receiver-not-ready NAKs";
+    REPEAT "repeat" "Repeats" U64 Dec {} "data that came again";
+    MISSING "missing" "Missing" U64 Dec {} "packets that never came";
+    REORDERED "reordered" "Reordered" U64 Dec {} "first arrivals out of order";
+    NOT_ECT "not_ect" "Not ECT" U64 Dec {} "packets that are not ECN capable";
+    ICRC_BAD "icrc_bad" "ICRC wrong" U64 Dec {} "packets whose ICRC is wrong (captures only)";
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Operator {
-    Equal,
-    NotEqual,
-    Less,
-    LessOrEqual,
-    Greater,
-    GreaterOrEqual,
-    Contains,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-enum Value {
-    Number(f64),
-    /// Address and how many of its leading bits count.
-    Prefix(IpAddr, u8),
-    Text(String),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Field {
-    Source,
-    Destination,
-    Address,
-    Qp,
-    SourceQp,
-    Transport,
-    Dscp,
-    Port,
-    Vlan,
-    Pps,
-    Bps,
-    Metric(Metric),
-}
-
-/// Names and what they mean; several names may mean the same.
-const FIELDS: &[(&str, Field)] = &[
-    ("src", Field::Source),
-    ("ip.src", Field::Source),
-    ("ipv6.src", Field::Source),
-    ("dst", Field::Destination),
-    ("ip.dst", Field::Destination),
-    ("ipv6.dst", Field::Destination),
-    ("addr", Field::Address),
-    ("ip.addr", Field::Address),
-    ("ipv6.addr", Field::Address),
-    ("qp", Field::Qp),
-    ("dest_qp", Field::Qp),
-    ("infiniband.bth.destqp", Field::Qp),
-    ("src_qp", Field::SourceQp),
-    ("infiniband.deth.srcqp", Field::SourceQp),
-    ("transport", Field::Transport),
-    ("type", Field::Transport),
-    ("dscp", Field::Dscp),
-    ("ip.dsfield.dscp", Field::Dscp),
-    ("sport", Field::Port),
-    ("udp.srcport", Field::Port),
-    ("vlan", Field::Vlan),
-    ("vlan.id", Field::Vlan),
-    ("pps", Field::Pps),
-    ("bps", Field::Bps),
-    ("packets", Field::Metric(Metric::Packets)),
-    ("bytes", Field::Metric(Metric::Bytes)),
-    ("messages", Field::Metric(Metric::Messages)),
-    ("ce", Field::Metric(Metric::Ce)),
-    ("cnp", Field::Metric(Metric::Cnps)),
-    ("nak", Field::Metric(Metric::Naks)),
-    ("rnr", Field::Metric(Metric::RnrNaks)),
-    ("repeat", Field::Metric(Metric::Repeats)),
-    ("missing", Field::Metric(Metric::Missing)),
-    ("reordered", Field::Metric(Metric::Reordered)),
-    ("acks", Field::Metric(Metric::Acks)),
-    ("icrc_bad", Field::Metric(Metric::IcrcBad)),
+/// Other names of the same: the display filter's of a packet's fields, and those of the JSON report.
+const ALSO: &[(&str, &Field)] = &[
+    ("ip.src", &SRC),
+    ("ip.dst", &DST),
+    ("ip.addr", &ADDR),
+    ("ipv6.src", &SRC6),
+    ("ipv6.dst", &DST6),
+    ("ipv6.addr", &ADDR6),
+    ("dest_qp", &QP),
+    ("infiniband.bth.destqp", &QP),
+    ("infiniband.deth.srcqp", &SRC_QP),
+    ("type", &TRANSPORT),
+    ("ip.dsfield.dscp", &DSCP),
+    ("ipv6.tclass.dscp", &DSCP),
+    ("udp_srcport", &SPORT),
+    ("udp.srcport", &SPORT),
+    ("vlan.id", &VLAN),
+    ("naks", &NAK),
+    ("rnr_naks", &RNR),
+    ("cnps", &CNP),
+    ("repeats", &REPEAT),
+    ("retransmitted", &REPEAT),
 ];
 
-/// Deepest nesting that is followed.
-const MAX_DEPTH: usize = 64;
+/// Counters among the fields.
+const COUNTERS: &[(&Field, Metric)] = &[
+    (&PACKETS, Metric::Packets),
+    (&BYTES, Metric::Bytes),
+    (&MESSAGES, Metric::Messages),
+    (&REQUESTS, Metric::Requests),
+    (&RESPONSES, Metric::Responses),
+    (&ACKS, Metric::Acks),
+    (&CE, Metric::Ce),
+    (&CNP, Metric::Cnps),
+    (&NAK, Metric::Naks),
+    (&RNR, Metric::RnrNaks),
+    (&REPEAT, Metric::Repeats),
+    (&MISSING, Metric::Missing),
+    (&REORDERED, Metric::Reordered),
+    (&NOT_ECT, Metric::NotEct),
+    (&ICRC_BAD, Metric::IcrcBad),
+];
 
-#[derive(Clone, Debug, PartialEq)]
-enum Token {
-    Open,
-    Close,
-    And,
-    Or,
-    Not,
-    Operator(Operator),
+const VOCABULARY: Vocabulary = Vocabulary {
+    find,
+    other: |field| [(&SRC, &SRC6), (&DST, &DST6), (&ADDR, &ADDR6)].into_iter().find(|(f, _)| f.is(field)).map(|f| f.1),
+    unknown: |name| {
+        format!("no field of a flow is called {name}; there are {}", names().collect::<Vec<_>>().join(", "))
+    },
+};
+
+fn find(name: &str) -> Option<&'static Field> {
+    let name = name.to_ascii_lowercase();
+    // the first of a name is the IPv4 one
+    let own = FIELDS.iter().copied().find(|f| f.name == name);
+    own.or_else(|| ALSO.iter().find(|(n, _)| *n == name).map(|(_, f)| *f))
+}
+
+/// Names of fields, each once.
+fn names() -> impl Iterator<Item = &'static str> {
+    fields().map(|f| f.0)
+}
+
+/// Names and meanings of the fields, for the help.
+pub fn fields() -> impl Iterator<Item = (&'static str, &'static str)> {
+    FIELDS.iter().filter(|f| ![SRC6.id, DST6.id, ADDR6.id].contains(&f.id)).map(|f| (f.name, f.help))
+}
+
+/// A filter that was understood.
+#[derive(Clone, Debug)]
+pub struct Matcher(Test);
+
+#[derive(Clone, Debug)]
+enum Test {
+    Filter(Arc<Filter>),
+    /// In small letters.
     Word(String),
 }
 
 impl Matcher {
     /// Reads a filter; the error is a sentence.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let tokens = tokens(text)?;
-        let mut p = Parser { tokens: &tokens, depth: 0 };
-        let node = p.or()?;
-        match p.tokens.first() {
-            None => Ok(Self(node)),
-            Some(t) => Err(format!("unexpected {} after the end of the filter", name(t))),
+        let text = text.trim();
+        let word = !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || ".:_-".contains(c));
+        if word && find(text).is_none() {
+            return Ok(Self(Test::Word(text.to_ascii_lowercase())));
+        }
+        match Filter::compile_for(&with_whole_numbers(text), &VOCABULARY) {
+            Ok(f) => Ok(Self(Test::Filter(Arc::new(f)))),
+            Err(e) => Err(e.sentence().to_owned()),
         }
     }
 
     /// Whether a flow passes; `interval_s` turns counts into rates.
     pub fn matches(&self, flow: &Flow, interval_s: f64) -> bool {
-        self.0.matches(flow, interval_s)
-    }
-}
-
-fn name(t: &Token) -> String {
-    match t {
-        Token::Open => "\"(\"".to_owned(),
-        Token::Close => "\")\"".to_owned(),
-        Token::And => "\"and\"".to_owned(),
-        Token::Or => "\"or\"".to_owned(),
-        Token::Not => "\"not\"".to_owned(),
-        Token::Operator(_) => "a comparison".to_owned(),
-        Token::Word(w) => format!("\"{w}\""),
-    }
-}
-
-fn tokens(text: &str) -> Result<Vec<Token>, String> {
-    const SIGNS: &[(&str, Token)] = &[
-        ("&&", Token::And),
-        ("||", Token::Or),
-        ("==", Token::Operator(Operator::Equal)),
-        ("!=", Token::Operator(Operator::NotEqual)),
-        (">=", Token::Operator(Operator::GreaterOrEqual)),
-        ("<=", Token::Operator(Operator::LessOrEqual)),
-        (">", Token::Operator(Operator::Greater)),
-        ("<", Token::Operator(Operator::Less)),
-        ("=", Token::Operator(Operator::Equal)),
-        ("!", Token::Not),
-        ("(", Token::Open),
-        (")", Token::Close),
-    ];
-    let mut out = Vec::new();
-    let mut rest = text.trim_start();
-    while let Some(first) = rest.chars().next() {
-        if let Some((sign, token)) = SIGNS.iter().find(|(s, _)| rest.starts_with(s)) {
-            out.push(token.clone());
-            rest = rest.get(sign.len()..).unwrap_or("");
-        } else if first == '"' {
-            let body = rest.get(1..).unwrap_or("");
-            let end = body.find('"').ok_or("the text that begins with \" does not end")?;
-            out.push(Token::Word(body.get(..end).unwrap_or("").to_owned()));
-            rest = body.get(end + 1..).unwrap_or("");
-        } else {
-            let end = rest.find(|c: char| c.is_whitespace() || "&|=!<>()\"".contains(c)).unwrap_or(rest.len());
-            if end == 0 {
-                return Err(format!("\"{first}\" means nothing here"));
+        match &self.0 {
+            Test::Filter(f) => {
+                let mut tree = Tree::for_fields(f.wanted());
+                values(&mut tree, flow, interval_s);
+                f.matches(&tree, &[])
             }
-            let word = rest.get(..end).unwrap_or("");
-            out.push(match word.to_ascii_lowercase().as_str() {
-                "and" => Token::And,
-                "or" => Token::Or,
-                "not" => Token::Not,
-                "eq" => Token::Operator(Operator::Equal),
-                "ne" => Token::Operator(Operator::NotEqual),
-                "gt" => Token::Operator(Operator::Greater),
-                "ge" => Token::Operator(Operator::GreaterOrEqual),
-                "lt" => Token::Operator(Operator::Less),
-                "le" => Token::Operator(Operator::LessOrEqual),
-                "contains" => Token::Operator(Operator::Contains),
-                _ => Token::Word(word.to_owned()),
-            });
-            rest = rest.get(end..).unwrap_or("");
-        }
-        rest = rest.trim_start();
-    }
-    Ok(out)
-}
-
-struct Parser<'a> {
-    tokens: &'a [Token],
-    depth: usize,
-}
-
-impl Parser<'_> {
-    fn next(&mut self) -> Option<&Token> {
-        let (first, rest) = self.tokens.split_first()?;
-        self.tokens = rest;
-        Some(first)
-    }
-
-    fn or(&mut self) -> Result<Node, String> {
-        let mut left = self.and()?;
-        while self.tokens.first() == Some(&Token::Or) {
-            self.next();
-            left = Node::Or(Box::new(left), Box::new(self.and()?));
-        }
-        Ok(left)
-    }
-
-    fn and(&mut self) -> Result<Node, String> {
-        let mut left = self.not()?;
-        loop {
-            match self.tokens.first() {
-                Some(Token::And) => {
-                    self.next();
-                }
-                // words side by side mean both
-                Some(Token::Word(_) | Token::Open | Token::Not) => {}
-                _ => return Ok(left),
-            }
-            left = Node::And(Box::new(left), Box::new(self.not()?));
+            Test::Word(w) => occurs(w, &flow.row),
         }
     }
+}
 
-    fn not(&mut self) -> Result<Node, String> {
-        self.depth += 1;
-        if self.depth > MAX_DEPTH {
-            return Err("the filter is nested too deeply".to_owned());
+fn occurs(word: &str, r: &FlowRow) -> bool {
+    r.transport.eq_ignore_ascii_case(word)
+        || r.src.to_string().contains(word)
+        || r.dst.to_string().contains(word)
+        || format!("{:#x}", r.dest_qp).contains(word)
+        || r.dest_qp.to_string() == word
+        || r.src_qp.is_some_and(|q| format!("{q:#x}").contains(word))
+}
+
+/// The fields of a flow that are asked for.
+fn values(tree: &mut Tree<'_>, flow: &Flow, interval_s: f64) {
+    let r = &*flow.row;
+    for (end, v4, v6) in [(r.src, [&SRC, &ADDR], [&SRC6, &ADDR6]), (r.dst, [&DST, &ADDR], [&DST6, &ADDR6])] {
+        match end {
+            Endpoint::Ip(IpAddr::V4(a)) => v4.into_iter().for_each(|f| tree.derive(f, a.octets())),
+            Endpoint::Ip(IpAddr::V6(a)) => v6.into_iter().for_each(|f| tree.derive(f, a.octets())),
+            // a host of native InfiniBand has a number and no address
+            Endpoint::Lid(_) => {}
         }
-        let node = match self.next().cloned() {
-            Some(Token::Not) => Node::Not(Box::new(self.not()?)),
-            Some(Token::Open) => {
-                let inner = self.or()?;
-                match self.next() {
-                    Some(Token::Close) => inner,
-                    _ => return Err("a \"(\" is not closed".to_owned()),
-                }
-            }
-            Some(Token::Word(word)) => {
-                if let Some(Token::Operator(op)) = self.tokens.first().cloned() {
-                    self.next();
-                    compare(&word, op, self.next())?
-                } else {
-                    Node::Word(word.to_ascii_lowercase())
-                }
-            }
-            Some(t) => return Err(format!("{} cannot stand here", name(&t))),
-            None => return Err("the filter ends too early".to_owned()),
-        };
-        self.depth -= 1;
-        Ok(node)
+    }
+    tree.derive(&QP, r.dest_qp);
+    if let Some(q) = r.src_qp {
+        tree.derive(&SRC_QP, q);
+    }
+    if tree.wants(&TRANSPORT) {
+        // people write it either way
+        tree.derive(&TRANSPORT, r.transport.to_owned());
+        tree.derive(&TRANSPORT, r.transport.to_ascii_lowercase());
+    }
+    if let Some(d) = r.dscp {
+        tree.derive(&DSCP, d);
+    }
+    if let Some(p) = r.udp_srcport {
+        tree.derive(&SPORT, p);
+    }
+    if let Some(v) = r.vlan {
+        tree.derive(&VLAN, v);
+    }
+    tree.derive(&ACTIVE, flow.phase == Phase::Active);
+    for (field, n) in [(&PPS, flow.delta(Metric::Packets)), (&BPS, flow.delta(Metric::Bytes).saturating_mul(8))] {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rate as a whole number")]
+        tree.derive(field, per_second(n, interval_s).round() as u64);
+    }
+    for (field, metric) in COUNTERS {
+        if tree.wants(field) {
+            tree.derive(field, flow.total(*metric));
+        }
     }
 }
 
-fn compare(word: &str, op: Operator, value: Option<&Token>) -> Result<Node, String> {
-    let lower = word.to_ascii_lowercase();
-    let Some((_, field)) = FIELDS.iter().find(|(n, _)| *n == lower) else {
-        return Err(format!(
-            "no field is named {word:?}; for example src, dst, qp, transport, dscp, pps, ce, nak, repeat"
-        ));
+/// `10k`, `1.5M`, `2G` in full: nobody counts the zeros of a rate.
+fn with_whole_numbers(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut quoted = false;
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || ".:_-/".contains(c))).unwrap_or(rest.len());
+        let (word, after) = if quoted || end == 0 { rest.split_at(c.len_utf8()) } else { rest.split_at(end) };
+        quoted ^= c == '"';
+        // both ends of a range
+        for (i, part) in word.split("..").enumerate() {
+            out.push_str(if i > 0 { ".." } else { "" });
+            match whole_number(part).filter(|_| !quoted) {
+                Some(n) => out.push_str(&n),
+                None => out.push_str(part),
+            }
+        }
+        rest = after;
+    }
+    out
+}
+
+fn whole_number(word: &str) -> Option<String> {
+    let zeros = match word.chars().next_back()? {
+        'k' | 'K' => 3,
+        'M' => 6,
+        'G' => 9,
+        'T' => 12,
+        _ => return None,
     };
-    let Some(Token::Word(value)) = value else { return Err(format!("a value is missing behind {word}")) };
-    let text = || Value::Text(value.to_ascii_lowercase());
-    let value = match field {
-        Field::Source | Field::Destination | Field::Address if op == Operator::Contains => text(),
-        Field::Source | Field::Destination | Field::Address => {
-            if !matches!(op, Operator::Equal | Operator::NotEqual) {
-                return Err(format!("{word} is an address: compare with ==, != or contains"));
-            }
-            prefix(value).ok_or_else(|| format!("{value:?} is not an address or prefix"))?
-        }
-        Field::Transport => {
-            if !matches!(op, Operator::Equal | Operator::NotEqual | Operator::Contains) {
-                return Err(format!("{word} is text: compare with ==, != or contains"));
-            }
-            text()
-        }
-        _ if op == Operator::Contains => return Err(format!("{word} is a number: it contains nothing")),
-        _ => Value::Number(number(value).ok_or_else(|| format!("{value:?} is not a number"))?),
-    };
-    Ok(Node::Compare(*field, op, value))
-}
-
-fn prefix(text: &str) -> Option<Value> {
-    let (address, bits) = match text.split_once('/') {
-        Some((a, b)) => (a, Some(b.parse::<u8>().ok()?)),
-        None => (text, None),
-    };
-    let address: IpAddr = address.parse().ok()?;
-    let all = if address.is_ipv4() { 32 } else { 128 };
-    let bits = bits.unwrap_or(all);
-    (bits <= all).then_some(Value::Prefix(address, bits))
-}
-
-/// `17`, `0x11`, `1.5M`.
-fn number(text: &str) -> Option<f64> {
-    if let Some(hex) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
-        return u64::from_str_radix(hex, 16).ok().map(|n| n as f64);
+    let digits = word.get(..word.len() - 1)?;
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    let all_digits = |s: &str| s.bytes().all(|b| b.is_ascii_digit());
+    if whole.is_empty() || fraction.len() > zeros || !all_digits(whole) || !all_digits(fraction) {
+        return None;
     }
-    let (digits, times) = match text.char_indices().next_back()? {
-        (i, 'k' | 'K') => (text.get(..i)?, 1e3),
-        (i, 'M') => (text.get(..i)?, 1e6),
-        (i, 'G') => (text.get(..i)?, 1e9),
-        _ => (text, 1.0),
-    };
-    digits.parse::<f64>().ok().filter(|n| n.is_finite()).map(|n| n * times)
-}
-
-impl Node {
-    fn matches(&self, f: &Flow, interval_s: f64) -> bool {
-        match self {
-            Self::And(a, b) => a.matches(f, interval_s) && b.matches(f, interval_s),
-            Self::Or(a, b) => a.matches(f, interval_s) || b.matches(f, interval_s),
-            Self::Not(a) => !a.matches(f, interval_s),
-            Self::Word(w) => {
-                let r = &f.row;
-                r.src.to_string().contains(w)
-                    || r.dst.to_string().contains(w)
-                    || r.transport.to_ascii_lowercase() == *w
-                    || format!("{:#x}", r.dest_qp).contains(w)
-                    || r.dest_qp.to_string() == *w
-                    || r.src_qp.is_some_and(|q| format!("{q:#x}").contains(w))
-            }
-            Self::Compare(field, op, value) => field.compare(*op, value, f, interval_s),
-        }
-    }
-}
-
-impl Field {
-    fn compare(self, op: Operator, value: &Value, f: &Flow, interval_s: f64) -> bool {
-        let r = &f.row;
-        let address = |e: Endpoint| address(e, op, value);
-        let number = |n: Option<f64>| n.is_some_and(|n| ordered(n.partial_cmp(&want(value)), op));
-        match self {
-            Self::Source => address(r.src),
-            Self::Destination => address(r.dst),
-            // either: "not equal" means neither
-            Self::Address if op == Operator::NotEqual => address(r.src) && address(r.dst),
-            Self::Address => address(r.src) || address(r.dst),
-            Self::Transport => {
-                let name = r.transport.to_ascii_lowercase();
-                match (value, op) {
-                    (Value::Text(t), Operator::Contains) => name.contains(t),
-                    (Value::Text(t), Operator::NotEqual) => name != *t,
-                    (Value::Text(t), _) => name == *t,
-                    _ => false,
-                }
-            }
-            Self::Qp => number(Some(f64::from(r.dest_qp))),
-            Self::SourceQp => number(r.src_qp.map(f64::from)),
-            Self::Dscp => number(r.dscp.map(f64::from)),
-            Self::Port => number(r.udp_srcport.map(f64::from)),
-            Self::Vlan => number(r.vlan.map(f64::from)),
-            Self::Pps => number(Some(per_second(f.delta(Metric::Packets), interval_s))),
-            Self::Bps => number(Some(per_second(f.delta(Metric::Bytes).saturating_mul(8), interval_s))),
-            Self::Metric(m) => number(Some(f.total(m) as f64)),
-        }
-    }
-}
-
-fn want(value: &Value) -> f64 {
-    match value {
-        Value::Number(n) => *n,
-        _ => f64::NAN,
-    }
-}
-
-fn ordered(order: Option<Ordering>, op: Operator) -> bool {
-    match op {
-        Operator::Equal => order == Some(Ordering::Equal),
-        Operator::NotEqual => order.is_some_and(|o| o != Ordering::Equal),
-        Operator::Less => order == Some(Ordering::Less),
-        Operator::LessOrEqual => matches!(order, Some(Ordering::Less | Ordering::Equal)),
-        Operator::Greater => order == Some(Ordering::Greater),
-        Operator::GreaterOrEqual => matches!(order, Some(Ordering::Greater | Ordering::Equal)),
-        Operator::Contains => false,
-    }
-}
-
-fn address(e: Endpoint, op: Operator, value: &Value) -> bool {
-    match value {
-        Value::Text(t) => e.to_string().contains(t),
-        Value::Prefix(want, bits) => {
-            let inside = match (e, want) {
-                (Endpoint::Ip(IpAddr::V4(a)), IpAddr::V4(w)) => {
-                    let mask = u32::MAX.checked_shl(32 - u32::from(*bits)).unwrap_or(0);
-                    a.to_bits() & mask == w.to_bits() & mask
-                }
-                (Endpoint::Ip(IpAddr::V6(a)), IpAddr::V6(w)) => {
-                    let mask = u128::MAX.checked_shl(128 - u32::from(*bits)).unwrap_or(0);
-                    a.to_bits() & mask == w.to_bits() & mask
-                }
-                _ => false,
-            };
-            inside == (op == Operator::Equal)
-        }
-        Value::Number(_) => false,
-    }
+    let number = format!("{whole}{fraction:0<zeros$}");
+    // a leading zero would make it octal
+    let short = number.trim_start_matches('0');
+    Some(if short.is_empty() { "0".to_owned() } else { short.to_owned() })
 }
 
 #[cfg(test)]
@@ -418,19 +256,53 @@ mod tests {
     }
 
     #[test]
+    fn every_field_is_found_by_its_name_and_has_a_value() {
+        for f in FIELDS {
+            assert!(find(f.name).is_some_and(|found| found.name == f.name));
+            assert!(FIELDS.iter().filter(|g| g.id == f.id).count() == 1);
+        }
+        for (name, f) in ALSO {
+            assert!(FIELDS.iter().all(|f| f.name != *name), "{name} stands twice");
+            assert!(find(name).is_some_and(|found| found.is(f)));
+        }
+        for (name, _) in fields() {
+            Matcher::parse(name).unwrap_or_else(|e| panic!("{name}: {e}"));
+        }
+    }
+
+    #[test]
     fn words_and_fields() {
-        assert_eq!(passes("10.0.0.1 && qp == 0x11"), [0x11]);
+        let all = fixture::report().flows.len();
+        assert_eq!(passes("src == 10.0.0.1 && qp == 0x11"), [0x11]);
         assert_eq!(passes("qp==17"), [0x11]);
         assert_eq!(passes("infiniband.bth.destqp == 0x11"), [0x11]);
         assert_eq!(passes("transport == ud"), passes("UD"));
-        assert_eq!(passes("not ud").len() + passes("ud").len(), fixture::report().flows.len());
-        assert_eq!(
-            passes("src == 10.0.0.0/8 or src == fd00::/16").len()
-                + passes("!(addr contains .)  src != fd00::/16").len(),
-            fixture::report().flows.len()
-        );
-        assert!(passes("nak > 0").len() < fixture::report().flows.len());
+        assert_eq!(passes("not transport == UD").len() + passes("ud").len(), all);
+        assert_eq!(passes("transport in {\"RC\" \"UD\"}").len(), all);
+        assert_eq!(passes("src == 10.0.0.0/8 or src == fd00::/16").len(), all);
+        assert_eq!(passes("src == fd00::/16"), passes("ipv6.src == fd00::/16"));
+        assert_eq!(passes("addr == 10.0.0.1"), passes("10.0.0.1"));
+        assert!(!passes("addr == 10.0.0.1").is_empty());
+        assert_eq!(passes("src in {10.0.0.1 10.0.0.3}").len(), 2);
+        assert_eq!(passes("vlan"), passes("vlan == 100"));
+        assert!(passes("nak > 0").len() < all);
         assert_eq!(passes("bps >= 1k").len(), passes("not bps < 1000").len());
+        assert_eq!(passes("active && dscp == 26"), passes("active and dscp == 0x1a"));
+    }
+
+    #[test]
+    fn numbers_may_be_short() {
+        for (short, long) in [
+            ("bps > 1.5M", "bps > 1500000"),
+            ("pps in {10k..2G}", "pps in {10000..2000000000}"),
+            ("bps > 0.5k", "bps > 500"),
+            ("transport == \"10k\"", "transport == \"10k\""),
+            ("src == fd00::10M", "src == fd00::10M"),
+            ("qp == 0x1k", "qp == 0x1k"),
+            ("é > 1k", "é > 1000"),
+        ] {
+            assert_eq!(with_whole_numbers(short), long);
+        }
     }
 
     #[test]
@@ -439,15 +311,16 @@ mod tests {
             "qp ==",
             "(qp == 1",
             "foo == 1",
-            "src > 1.1.1.1",
+            "src > 1.1.1.1 1",
             "src == nonsense",
             "qp == x",
             "&&",
             "qp == 1 )",
             "\"open",
+            "",
         ] {
             let e = Matcher::parse(bad).expect_err(bad);
-            assert!(!e.is_empty(), "{bad}");
+            assert!(!e.is_empty() && !e.contains('\n'), "{bad}: {e}");
         }
         assert!(Matcher::parse(&"(".repeat(1000)).is_err());
         assert!(Matcher::parse(&"!".repeat(100_000)).is_err());

@@ -4,10 +4,11 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use regex::bytes::{Regex, RegexBuilder};
 
+use super::Vocabulary;
 use super::error::Fault;
 use super::lexer::{Op, Token};
 use super::parser::{Expr, Literal, Operand, Span};
-use crate::dissect::{Field, Type, Wanted, registry};
+use crate::dissect::{Field, Type, Wanted};
 
 /// Memory that a regular expression may take, bytes.
 const MAX_REGEX: usize = 1 << 20;
@@ -132,20 +133,27 @@ pub enum Element {
     Range(Constant, Constant),
 }
 
+/// The names that a filter may use, and the fields that it reads so far.
+pub struct Reading<'v> {
+    pub vocabulary: &'v Vocabulary,
+    pub wanted: Wanted,
+}
+
 /// Gives types to a filter and notes the fields it reads.
-pub fn check(e: &Expr, wanted: &mut Wanted) -> Result<Test, Fault> {
+pub fn check(e: &Expr, names: &mut Reading<'_>) -> Result<Test, Fault> {
     Ok(match e {
-        Expr::And(all) => Test::And(all.iter().map(|e| check(e, wanted)).collect::<Result<_, _>>()?),
-        Expr::Or(all) => Test::Or(all.iter().map(|e| check(e, wanted)).collect::<Result<_, _>>()?),
-        Expr::Xor(all) => Test::Xor(all.iter().map(|e| check(e, wanted)).collect::<Result<_, _>>()?),
-        Expr::Not(a) => Test::Not(Box::new(check(a, wanted)?)),
-        Expr::Present(o) => Test::Present(must_be_source(o, wanted)?),
+        Expr::And(all) => Test::And(all.iter().map(|e| check(e, names)).collect::<Result<_, _>>()?),
+        Expr::Or(all) => Test::Or(all.iter().map(|e| check(e, names)).collect::<Result<_, _>>()?),
+        Expr::Xor(all) => Test::Xor(all.iter().map(|e| check(e, names)).collect::<Result<_, _>>()?),
+        Expr::Not(a) => Test::Not(Box::new(check(a, names)?)),
+        Expr::Present(o) => Test::Present(must_be_source(o, names)?),
         Expr::In { left, set } => {
-            let left = must_be_source(left, wanted)?;
-            let set = set.iter().map(|(low, high)| element(&left, low, high.as_ref())).collect::<Result<_, _>>()?;
+            let left = must_be_source(left, names)?;
+            let elements = |left: &Source| set.iter().map(|(low, high)| element(left, low, high.as_ref())).collect();
+            let (left, set) = typed(left, names, elements)?;
             Test::In { left, set }
         }
-        Expr::Relation { left, op, place, right, all } => relation(left, *op, place, right, *all, wanted)?,
+        Expr::Relation { left, op, place, right, all } => relation(left, *op, place, right, *all, names)?,
     })
 }
 
@@ -167,7 +175,7 @@ fn relation(
     place: &Span,
     right: &Operand,
     all: Option<bool>,
-    wanted: &mut Wanted,
+    names: &mut Reading<'_>,
 ) -> Result<Test, Fault> {
     let (relation, mut every) = match op {
         Op::Equal => (Relation::Equal, false),
@@ -179,15 +187,15 @@ fn relation(
         Op::GreaterEqual => (Relation::GreaterEqual, false),
         Op::LessEqual => (Relation::LessEqual, false),
         Op::Contains | Op::Matches => {
-            let source = must_be_source(left, wanted)?;
-            return if op == Op::Contains { contains(source, right) } else { matches(source, right) };
+            let source = must_be_source(left, names)?;
+            return if op == Op::Contains { contains(source, right, names) } else { matches(source, right, names) };
         }
         _ => return Err(Fault::new(place.clone(), "no relation")),
     };
     if let Some(a) = all {
         every = a;
     }
-    match (source(left, wanted)?, source(right, wanted)?) {
+    match (source(left, names)?, source(right, names)?) {
         (Some(l), Some(r)) => {
             if l.kind() != r.kind() {
                 return Err(Fault::new(
@@ -204,8 +212,8 @@ fn relation(
             Ok(Test::CompareFields { left: l, relation, all: every, right: r })
         }
         (Some(l), None) => {
-            let right = literal_only(right)?;
-            let constant = constant(&l, right)?;
+            let right = literal_only(right, names)?;
+            let (l, constant) = typed(l, names, |l| constant(l, right))?;
             ordered(&l, relation, &constant, place)?;
             Ok(Test::Compare { left: l, relation, all: every, right: constant })
         }
@@ -217,12 +225,31 @@ fn relation(
                 Relation::LessEqual => Relation::GreaterEqual,
                 same => same,
             };
-            let constant = constant(&r, literal_only(left)?)?;
+            let left = literal_only(left, names)?;
+            let (r, constant) = typed(r, names, |r| constant(r, left))?;
             ordered(&r, turned, &constant, place)?;
             Ok(Test::Compare { left: r, relation: turned, all: every, right: constant })
         }
-        (None, None) => Err(unknown_field(left)),
+        (None, None) => Err(unknown_field(left, names)),
     }
+}
+
+/// What literals mean for the values of a source; where they mean nothing and the name stands for a field of another
+/// type, too, what they mean for that.
+fn typed<T>(
+    mut source: Source,
+    names: &mut Reading<'_>,
+    read: impl Fn(&Source) -> Result<T, Fault>,
+) -> Result<(Source, T), Fault> {
+    let wrong = match read(&source) {
+        Ok(t) => return Ok((source, t)),
+        Err(e) => e,
+    };
+    let Some(other) = (names.vocabulary.other)(source.field) else { return Err(wrong) };
+    source.field = other;
+    let Ok(t) = read(&source) else { return Err(wrong) };
+    names.wanted.insert(other);
+    Ok((source, t))
 }
 
 fn ordered(source: &Source, relation: Relation, constant: &Constant, place: &Span) -> Result<(), Fault> {
@@ -239,8 +266,8 @@ fn ordered(source: &Source, relation: Relation, constant: &Constant, place: &Spa
     Ok(())
 }
 
-fn contains(left: Source, right: &Operand) -> Result<Test, Fault> {
-    let literal = literal_only(right)?;
+fn contains(left: Source, right: &Operand, names: &Reading<'_>) -> Result<Test, Fault> {
+    let literal = literal_only(right, names)?;
     let needle = match (left.kind(), &literal.token) {
         (Kind::Text, t) => text_of(t).into_bytes(),
         (Kind::Bytes | Kind::Header | Kind::Ether, Token::Quoted(b)) => b.clone(),
@@ -261,8 +288,8 @@ fn contains(left: Source, right: &Operand) -> Result<Test, Fault> {
     Ok(Test::Contains { left, needle })
 }
 
-fn matches(left: Source, right: &Operand) -> Result<Test, Fault> {
-    let literal = literal_only(right)?;
+fn matches(left: Source, right: &Operand, names: &Reading<'_>) -> Result<Test, Fault> {
+    let literal = literal_only(right, names)?;
     if !matches!(left.kind(), Kind::Text | Kind::Bytes | Kind::Header) {
         return Err(Fault::new(
             literal.at.clone(),
@@ -292,31 +319,26 @@ fn text_of(t: &Token) -> String {
     }
 }
 
-fn literal_only(o: &Operand) -> Result<&Literal, Fault> {
+fn literal_only<'o>(o: &'o Operand, names: &Reading<'_>) -> Result<&'o Literal, Fault> {
     if o.function.is_some() || o.slice.is_some() || o.mask.is_some() {
-        return Err(unknown_field(o));
+        return Err(unknown_field(o, names));
     }
     Ok(&o.value)
 }
 
-fn unknown_field(o: &Operand) -> Fault {
-    let name = text_of(&o.value.token);
-    let what = match registry::nearest(&name) {
-        Some(near) => format!("no field is called {name}; did you mean {near}?"),
-        None => format!("no field is called {name}; `roce-dissect fields` lists all"),
-    };
-    Fault::new(o.value.at.clone(), what)
+fn unknown_field(o: &Operand, names: &Reading<'_>) -> Fault {
+    Fault::new(o.value.at.clone(), (names.vocabulary.unknown)(&text_of(&o.value.token)))
 }
 
-fn must_be_source(o: &Operand, wanted: &mut Wanted) -> Result<Source, Fault> {
-    source(o, wanted)?.ok_or_else(|| unknown_field(o))
+fn must_be_source(o: &Operand, names: &mut Reading<'_>) -> Result<Source, Fault> {
+    source(o, names)?.ok_or_else(|| unknown_field(o, names))
 }
 
 /// The field that an operand names; `None` if it is a literal.
-fn source(o: &Operand, wanted: &mut Wanted) -> Result<Option<Source>, Fault> {
+fn source(o: &Operand, names: &mut Reading<'_>) -> Result<Option<Source>, Fault> {
     let Token::Word(name) = &o.value.token else { return Ok(None) };
-    let Some(field) = registry::find(name) else { return Ok(None) };
-    wanted.insert(field);
+    let Some(field) = (names.vocabulary.find)(name) else { return Ok(None) };
+    names.wanted.insert(field);
     let function = match &o.function {
         None => None,
         Some((f, at)) => Some(match f.to_ascii_lowercase().as_str() {

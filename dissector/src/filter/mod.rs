@@ -12,7 +12,31 @@ mod parser;
 
 pub use error::Error;
 
-use crate::dissect::{Tree, Wanted};
+use crate::dissect::{Field, Tree, Wanted, registry};
+
+/// The names that a filter may use. A filter over something that is no packet brings its own fields, whose numbers are
+/// its own too, and is asked with a [`Tree`] that holds their values.
+#[derive(Clone, Copy, Debug)]
+pub struct Vocabulary {
+    /// The field of a name.
+    pub find: fn(&str) -> Option<&'static Field>,
+    /// A field of the same name for values of another type: the literal that it is compared with decides.
+    pub other: fn(&Field) -> Option<&'static Field>,
+    /// What to say of a name that is no field's.
+    pub unknown: fn(&str) -> String,
+}
+
+impl Vocabulary {
+    /// The registry.
+    pub const PACKETS: Self = Self {
+        find: registry::find,
+        other: |_| None,
+        unknown: |name| match registry::nearest(name) {
+            Some(near) => format!("no field is called {name}; did you mean {near}?"),
+            None => format!("no field is called {name}; `roce-dissect fields` lists all"),
+        },
+    };
+}
 
 /// A compiled display filter.
 #[derive(Debug)]
@@ -22,14 +46,19 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Compiles a filter. The error knows where in the text it is.
+    /// Compiles a filter over the registry's fields. The error knows where in the text it is.
     pub fn compile(text: &str) -> Result<Self, Error> {
+        Self::compile_for(text, &Vocabulary::PACKETS)
+    }
+
+    /// Compiles a filter over other things than packets.
+    pub fn compile_for(text: &str, vocabulary: &Vocabulary) -> Result<Self, Error> {
         let located = |e: error::Fault| e.in_text(text);
         let tokens = lexer::tokens(text).map_err(located)?;
         let parsed = parser::parse(&tokens, text.len()).map_err(located)?;
-        let mut wanted = Wanted::NONE;
-        let test = check::check(&parsed, &mut wanted).map_err(located)?;
-        Ok(Self { test, wanted })
+        let mut names = check::Reading { vocabulary, wanted: Wanted::NONE };
+        let test = check::check(&parsed, &mut names).map_err(located)?;
+        Ok(Self { test, wanted: names.wanted })
     }
 
     /// Fields that it reads.

@@ -486,7 +486,8 @@ fn identity(line: &Line<'_>) -> Selected {
 fn pair_filter(src: Endpoint, dst: Endpoint) -> String {
     let one = |name: &str, e: Endpoint| match e {
         Endpoint::Ip(a) => format!("{name} == {a}"),
-        Endpoint::Lid(_) => format!("{name} contains \"{}\"", e.to_string().to_lowercase()),
+        // a number, for which the filter has no field: the other end has to do
+        Endpoint::Lid(_) => "packets".to_owned(),
     };
     format!("{} && {}", one("src", src), one("dst", dst))
 }
