@@ -3,9 +3,9 @@
 # userland of busybox, the rdma tools and this folder's small programs.  Nothing is installed on the host:
 # packages are downloaded by apt with a state of its own, and unpacked.
 #
-#   build.sh FOLDER      needs apt-get, dpkg-deb, cpio, zstd, kmod, gcc
+#   build.sh FOLDER      needs apt-get, dpkg-deb, cpio, xz, zstd, kmod, gcc, python3
 #
-# FOLDER/boot holds afterwards vmlinuz-6.1, initramfs-6.1, vmlinuz-6.12, initramfs-6.12.
+# FOLDER/boot holds afterwards vmlinux-6.1, initramfs-6.1, vmlinux-6.12, initramfs-6.12.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 W=$(realpath -m "$1")
@@ -53,7 +53,7 @@ if [ -n "$get" ]; then
 fi
 
 say "unpacking"
-rm -rf "$W/sys" "$W/root" "$W/kernels"; mkdir -p "$W/sys/usr/bin" "$W/sys/usr/sbin" "$W/sys/usr/lib" "$W/sys/usr/lib64"
+rm -rf "$W/sys" "$W/root" "$W/kernels" "$W/boot"/*; mkdir -p "$W/sys/usr/bin" "$W/sys/usr/sbin" "$W/sys/usr/lib" "$W/sys/usr/lib64"
 for d in bin sbin lib lib64; do ln -s usr/$d "$W/sys/$d"; done
 while read -r u f rest; do
 	[ -e "$W/debs/$f" ] || { say "$f did not arrive; see $W/apt/log"; exit 1; }
@@ -104,8 +104,8 @@ printf 'tcp 6 TCP\nudp 17 UDP\nicmp 1 ICMP\n' > "$R/etc/protocols"
 printf 'nfs 2049/tcp\nsunrpc 111/tcp\n' > "$R/etc/services"
 printf 'udp tpi_clts v inet udp - -\ntcp tpi_cots_ord v inet tcp - -\nudp6 tpi_clts v inet6 udp - -\ntcp6 tpi_cots_ord v inet6 tcp - -\nrdma tpi_cots_ord v inet tcp - -\n' > "$R/etc/netconfig"
 printf '127.0.0.1 localhost\n10.10.0.1 vma\n10.10.0.2 vmb\n' > "$R/etc/hosts"
-archive() { (cd "$1" && find . -print0 | cpio --null -o -H newc --quiet | zstd -q -3 -T0 -f -o "$2"); }
-archive "$R" "$W/boot/userland.zst"
+# nothing is compressed that an emulated machine would have to unpack
+archive() { (cd "$1" && find . -print0 | cpio --null -o -H newc --quiet); }
 
 # --- each kernel with the modules that scenarios use, and what those depend on
 mods="virtio_pci virtio_net virtio_console 9p 9pnet_virtio configfs af_packet ipv6 veth 8021q dummy bridge
@@ -121,17 +121,17 @@ for k in $kernels; do
 	K=$W/kernels/$v; mkdir -p "$K"; dpkg-deb -x "$W/debs/$deb" "$K"
 	[ -e "$K/lib/modules" ] || ln -s usr/lib "$K/lib"
 	full=$(basename "$K"/lib/modules/*)
-	cp "$K/boot/vmlinuz-$full" "$W/boot/vmlinuz-$v"
+	python3 "$here/unpack-kernel.py" "$K/boot/vmlinuz-$full" "$W/boot/vmlinux-$v"
 	depmod -b "$K" "$full"
 	M=$W/kernels/$v-root; mkdir -p "$M/usr/lib/modules/$full"
 	for m in $mods; do modprobe -d "$K" -S "$full" --show-depends "$m" 2>/dev/null | awk '$1=="insmod"{print $2}' || true; done | sort -u | while read -r f; do
 		rel=${f#*/lib/modules/$full/}
 		mkdir -p "$M/usr/lib/modules/$full/$(dirname "$rel")"; cp "$K/lib/modules/$full/$rel" "$M/usr/lib/modules/$full/$rel"
+		case $rel in *.xz) xz -d "$M/usr/lib/modules/$full/$rel" ;; *.zst) zstd -q -d --rm "$M/usr/lib/modules/$full/$rel" ;; esac
 	done
 	cp "$K/lib/modules/$full"/modules.{builtin,builtin.modinfo,order} "$M/usr/lib/modules/$full/" 2>/dev/null || true
 	mkdir -p "$M/lib.tmp"; rmdir "$M/lib.tmp"; ln -s usr/lib "$M/lib"; depmod -b "$M" "$full"
-	archive "$M" "$W/boot/modules-$v.zst"
-	cat "$W/boot/userland.zst" "$W/boot/modules-$v.zst" > "$W/boot/initramfs-$v"
+	{ archive "$R"; archive "$M"; } > "$W/boot/initramfs-$v"
 	echo "$full" > "$W/boot/version-$v"
 done
 rm -rf "$W/kernels"

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Judges what a lab run brought back, with roce.py's reading of the captures as the measure.
 
-    judge.py RESULTS [--dissect roce-dissect]
+    judge.py RESULTS [--dissect roce-dissect] [--readme README.md]
 
 For every NAME.pcap, what is there is compared with it, without being asked:
     NAME.top-a, -b     roce-top's last report on a machine: packets, bytes, opcodes, ECN, NAKs of each flow, and the sums
     --dissect          `roce-dissect flows`: the same, and every ICRC
     NAME.count-a, -b   what rxe counted: sequence errors and RNR NAKs that it sent are in the capture of that machine
+    NAME.fault-a, -b   what roce-fault reports: each packet it hit is in the sender's capture, byte for byte, and beyond those
+                       nothing is missing, marked CE or broken on the machine's own side
 
 And what the scenario wrote with `expect NAME WORDS` (N is a number, or a least number as in 3+):
     client|server ends N               its exit code
@@ -15,9 +17,15 @@ And what the scenario wrote with `expect NAME WORDS` (N is a number, or a least 
     nak REASON N | rnr N | again N | again-response N | back N | ce [a|b] N | icrc-bad [a|b] N      (b: by the capture of b)
     rxe a|b COUNTER N
     finding [a|b] CODE | no-finding [a|b] CODE     `roce-dissect check` of a's capture, or of b's
+    cause sequence_nak|rnr_nak|timeout N           what `roce-dissect flows` calls the cause of packets sent again
     injected a|b N                     faults that roce-fault reports on that machine
-    dropped a|b                        the packets it reports as dropped reached that machine's wire but not its stack: in the
-                                       other's capture, and (as often as reported) not in its own
+    hits a|b OPCODE[, OPCODE ...] all|nth N|psn +N   it hit those packets of each flow that the sender's capture has, and no other:
+                                       every one, the Nth one, those of the flow's Nth PSN from 0
+    nak-names-dropped a|b              the sequence NAKs of that machine name the PSNs that it lost, once each
+    needless                           every request that came again was a duplicate for rxe on b: nothing had been lost on the way there
+    pause a|b SECONDS                  the longest time without a packet from the other, N or N+
+
+--readme: the row of the kernels' table that this run makes is in that file.
 """
 import collections, json, os, re, subprocess, sys
 import roce
@@ -75,6 +83,58 @@ def injections(report):
     return report["injections"]
 
 
+def mac(side): return bytes.fromhex("52540000000" + side)
+
+
+def each(packets): return collections.Counter((k.name, k.psn) for k in packets)
+
+
+def few(counter):
+    """Some of a counter's entries, for a message."""
+    return ", ".join(f"{n} PSN {p}" + (f" x{c}" if c > 1 else "") for (n, p), c in list(counter.items())[:6]) or "none"
+
+
+def judge_faults(v, name, side, report, captures, sent_by_rxe):
+    """A report of roce-fault against both captures: nothing else is missing, marked or broken than what it says."""
+    what, other = f"roce-fault on {side}", "ab".replace(side, "")
+    done = injections(report)
+    v.check(name, what, report["events_lost"] == 0 and report["injections_omitted"] == 0, f"{report['events_lost']} events lost, {report['injections_omitted']} left out")
+    v.check(name, what, sum(r["injected"] for r in report["rules"]) == len(done), f"the rules say {sum(r['injected'] for r in report['rules'])} injected, {len(done)} are listed")
+    if other not in captures or side not in captures: return
+    sent = [k for k in captures[other] if k.mac == mac(other)]
+    arrived = [k for k in captures[side] if k.mac == mac(other)]
+    kinds = {(e["action"], e["direction"]) for e in done}
+    for e in done:
+        k = (e["opcode"], e["psn"])
+        if e["direction"] != "in": continue
+        head = bytes.fromhex(e["before"])
+        v.check(name, what, any(p.frame.startswith(head) and (p.name, p.psn) == k for p in sent), f"{k[0]} PSN {k[1]}: {other} did not send these bytes")
+    def those(*actions): return collections.Counter((e["opcode"], e["psn"]) for e in done if e["direction"] == "in" and e["action"] in actions)
+    missing, extra, hit = each(sent) - each(arrived), each(arrived) - each(sent), those("drop", "blackhole", "flap")
+    if not any(a in ("duplicate", "truncate") for a, _ in kinds):
+        v.check(name, what, missing == hit and not extra, f"reported and not missing: {few(hit - missing)}; missing and not reported: {few(missing - hit)}; from nowhere: {few(extra)}")
+    marked, hit = each(k for k in arrived if k.ecn == 3) - each(k for k in sent if k.ecn == 3), those("ce")
+    v.check(name, what, marked == hit, f"reported and not marked: {few(hit - marked)}; marked and not reported: {few(marked - hit)}")
+    broken, hit = each(k for k in arrived if k.icrc == "bad") - each(k for k in sent if k.icrc == "bad"), those("corrupt", "corrupt-icrc", "corrupt-payload", "icrc", "payload")
+    v.check(name, what, broken == hit, f"reported and its ICRC right: {few(hit - broken)}; wrong and not reported: {few(broken - hit)}")
+    out = sum(e["direction"] == "out" and e["action"] == "drop" for e in done)
+    own = sum(k.mac == mac(side) for k in captures[side])
+    if out: v.check(name, what, sent_by_rxe == own + out, f"rxe sent {sent_by_rxe}, {own} of them are in the capture of {side} and {out} reported as dropped on the way out")
+
+
+def hits(report, packets, words):
+    """(hit and should not be, should be hit and is not) by the sender's capture."""
+    names, which = re.fullmatch(r"(.+) (all|nth \d+|psn \+\d+)", words).groups()
+    names, per_flow, want = names.split(", "), {}, collections.Counter()
+    for k in packets:
+        f = per_flow.setdefault(k.flow, [k.psn, 0])
+        if k.name not in names: continue
+        f[1] += 1
+        if which == "all" or which == f"nth {f[1]}" or which == f"psn +{(k.psn - f[0]) & 0xffffff}": want[(k.name, k.psn)] += 1
+    have = collections.Counter((e["opcode"], e["psn"]) for e in injections(report))
+    return have - want, want - have
+
+
 def judge(v, folder, name, program):
     def path(suffix): return os.path.join(folder, name + suffix)
     def text(suffix):
@@ -112,6 +172,12 @@ def judge(v, folder, name, program):
             sent = [k for k in captures[side] if k.src in address]
             for counter, n in (("out_of_seq_request", sum(k.nak == "psn_sequence_error" for k in sent)), ("send_rnr_err", sum(k.rnr for k in sent))):
                 v.check(name, f"rxe on {side}", rxe[side].get(counter, 0) == n, f"{counter} {rxe[side].get(counter, 0)}, in the capture {n}")
+    reports = {}
+    for side in "ab":
+        if os.path.exists(path(f".fault-{side}")):
+            try: reports[side] = json.loads(text(f".fault-{side}"))
+            except ValueError as e: v.check(name, f"roce-fault on {side}", False, f"no JSON: {e}"); continue
+            judge_faults(v, name, side, reports[side], captures, rxe[side].get("sent_pkts", 0))
     naks = collections.Counter(k.nak for k in packets if k.nak)
     again, again_response, back = roce.repeats(packets)
     simple = {"rnr": sum(k.rnr for k in packets), "again": again, "again-response": again_response, "back": back,
@@ -134,29 +200,69 @@ def judge(v, folder, name, program):
                 rc, out, err = dissect(program, "check", "--json", path(".b.pcap" if w[1] == "b" else ".pcap"))
                 found = [f["code"] for f in json.loads(out)] if rc in (0, 1) else []
                 v.check(name, line, rc in (0, 1) and (w[-1] in found) == (w[0] == "finding"), err.strip() or f"found: {', '.join(found) or 'nothing'}")
+            elif w[0] == "cause":
+                rc, out, err = dissect(program, "flows", "--json", path(".pcap"))
+                n = sum(r["retransmitted_after"][w[1]] for r in json.loads(out))
+                v.check(name, line, holds(w[2], n), f"{n} by roce-dissect flows")
             elif w[0] == "injected":
-                n = len(injections(json.loads(text(f".fault-{w[1]}"))))
+                n = len(injections(reports[w[1]]))
                 v.check(name, line, holds(w[2], n), f"{n} reported")
-            elif w[0] == "dropped":
-                side, other = w[1], "ab".replace(w[1], "")
-                hit = collections.Counter((e["opcode"], e["psn"]) for e in injections(json.loads(text(f".fault-{side}"))))
-                theirs, own = (collections.Counter((k.name, k.psn) for k in captures[s] if k.mac == bytes.fromhex("52540000000" + other)) for s in (other, side))
-                v.check(name, line, theirs - own == hit and not own - theirs, f"{sum(hit.values())} reported, {sum((theirs - own).values())} missing on {side}; reported and not missing: {dict(hit - (theirs - own))}; missing and not reported: {dict((theirs - own) - hit)}")
+            elif w[0] == "hits":
+                other = "ab".replace(w[1], "")
+                wrong, left = hits(reports[w[1]], [k for k in captures[other] if k.mac == mac(other)], line.split(None, 2)[2])
+                v.check(name, line, not wrong and not left, f"hit against the rule: {few(wrong)}; not hit: {few(left)}")
+            elif w[0] == "nak-names-dropped":
+                named = collections.Counter(k.psn for k in captures[w[1]] if k.mac == mac(w[1]) and k.nak == "psn_sequence_error")
+                lost = collections.Counter(e["psn"] for e in injections(reports[w[1]]))
+                v.check(name, line, named == lost, f"NAKs name {dict(named)}, lost {dict(lost)}")
+            elif w[0] == "needless":
+                n = rxe["b"].get("duplicate_request", 0)
+                v.check(name, line, n == again, f"{again} requests again in the capture, rxe on b calls {n} duplicates")
+            elif w[0] == "pause":
+                other = "ab".replace(w[1], "")
+                times = [k.time for k in captures[w[1]] if k.mac == mac(other)]
+                longest = max((b - a for a, b in zip(times, times[1:])), default=0)
+                least = float(w[2].rstrip("+"))
+                v.check(name, line, longest >= least if w[2].endswith("+") else longest == least, f"{longest:.3f} s")
             else: v.check(name, line, False, "judge.py does not know these words")
         except Exception as e: v.check(name, line, False, f"{type(e).__name__}: {e}")
 
 
+def row(folder):
+    """The row of the kernels' table that these results make, or None if they hold no roce-top and roce-fault."""
+    def lines(suffix, after):
+        for f in sorted(os.listdir(folder)):
+            if suffix in f:
+                for l in open(os.path.join(folder, f), errors="replace"):
+                    m = re.search(after + r" \S+ \((.*?)\)", l)
+                    if m: yield f, m[1]
+    tops = {}
+    for f, how in lines(".top-err-", "watching"):
+        mtu = open(os.path.join(folder, f.replace(".top-err-", ".mtu-"))).read().strip()
+        tops.setdefault(mtu, set()).add(how)
+    faults = sorted({h for _, how in lines(".say-", "active on") for h in how.split(", ")}, reverse=True)
+    if not tops or not faults or not os.path.exists(os.path.join(folder, "boot-a.txt")): return None
+    kernel = ".".join(open(os.path.join(folder, "boot-a.txt")).read().split(".")[:2])
+    seen = "; ".join(f"{' or '.join(sorted(how))} (MTU {mtu})" for mtu, how in sorted(tops.items()))
+    return f"| {kernel} | {seen} | {', '.join(faults)} |"
+
+
 def main():
-    words = sys.argv[1:]
-    program = None
-    if "--dissect" in words[:-1]:
-        at = words.index("--dissect")
-        program = words[at + 1]; del words[at:at + 2]
+    words, given = sys.argv[1:], {"--dissect": None, "--readme": None}
+    for option in given:
+        if option in words[:-1]:
+            at = words.index(option)
+            given[option] = words[at + 1]; del words[at:at + 2]
+    program = given["--dissect"]
     if len(words) != 1: sys.exit(__doc__)
     folder = words[0]
     names = sorted({f[:-5] for f in os.listdir(folder) if f.endswith(".pcap") and not f.endswith(".b.pcap")} | {f[:-7] for f in os.listdir(folder) if f.endswith(".expect")})
     v = Verdicts()
     for name in names: judge(v, folder, name, program)
+    made = row(folder)
+    if made and given["--readme"]:
+        have = [l.strip() for l in open(given["--readme"])]
+        v.check("kernels", given["--readme"], made in have, f"this run makes the row {made}")
     for name, what, detail in v.bad: print(f"FAIL {name}: {what}: {detail if len(detail) < 700 else detail[:700] + ' ...'}")
     print(f"{len(names)} recordings, {v.good} comparisons hold, {len(v.bad)} do not")
     sys.exit(1 if v.bad else 0)

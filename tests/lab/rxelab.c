@@ -20,7 +20,7 @@
 
 struct peer { uint32_t qpn, psn, rkey, mwkey; uint64_t va; uint32_t len; union ibv_gid gid; };
 
-static const char *op = "send", *devname;
+static const char *op = "send", *devname, *until;
 static int count = 4, size = 64, mtu = 1024, gidx = 1, timeout_ = 14, retry = 7,
 	   rnr_retry = 7, min_rnr = 12, rdelay_ms, port = 18600, tclass, rsize, sl,
 	   depth = 16, gap_ms, v6sock, hops = 64, burn;
@@ -77,7 +77,7 @@ static int poll1(struct ibv_cq *cq, struct ibv_wc *wc, int ms)
 int main(int argc, char **argv)
 {
 	int c;
-	while ((c = getopt(argc, argv, "o:d:n:l:m:g:t:r:R:M:D:p:T:L:q:S:G:6H:B:bP:")) != -1) switch (c) {
+	while ((c = getopt(argc, argv, "o:d:n:l:m:g:t:r:R:M:D:p:T:L:q:S:G:6H:B:bP:U:")) != -1) switch (c) {
 	case 'o': op = optarg; break;
 	case 'd': devname = optarg; break;
 	case 'n': count = atoi(optarg); break;
@@ -99,6 +99,7 @@ int main(int argc, char **argv)
 	case '6': v6sock = 1; break;
 	case 'b': both = 1; break;      /* both ends send, on the one queue pair */
 	case 'P': skew = atoi(optarg); break;   /* the two ends disagree by so many about the first PSN */
+	case 'U': until = optarg; break;        /* the active end stops once this file is there */
 	case 'H': hops = atoi(optarg); break;
 	default: return 2;
 	}
@@ -264,6 +265,7 @@ int main(int argc, char **argv)
 				if (is("send_inv") && i > 0) w.opcode = IBV_WR_SEND;
 				if (ibv_post_send(qp, &w, &bad)) die("post_send");
 				i++; out++;
+				if (until && !access(until, F_OK)) count = i;
 				if (gap_ms) msleep(gap_ms);
 			}
 			if (!poll1(cq, &wc, 30000)) { fprintf(stderr, "timeout\n"); bad_n++; break; }

@@ -6,11 +6,13 @@
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{IsTerminal, Read, Seek, SeekFrom, Write};
-use std::net::UdpSocket;
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Parser, Subcommand};
 
@@ -19,12 +21,13 @@ use crate::run::{built, cargo, must, output, root};
 /// Programs of ours that the machines get.
 const PROGRAMS: [&str; 3] = ["roce-top", "roce-fault", "roce-dissect"];
 /// Programs that the host needs, and the Debian package of each.
-const NEEDS: [(&str, &str); 9] = [
+const NEEDS: [(&str, &str); 10] = [
     ("qemu-system-x86_64", "qemu-system-x86"),
     ("apt-get", "apt"),
     ("dpkg-deb", "dpkg"),
     ("cpio", "cpio"),
     ("zstd", "zstd"),
+    ("xz", "xz-utils"),
     ("depmod", "kmod"),
     ("gcc", "gcc"),
     ("python3", "python3"),
@@ -42,6 +45,7 @@ pub struct Args {
 const EXAMPLES: &str = "\
 Examples:
   cargo xtask lab run core                 roce-top, roce-fault and roce-dissect against rdma_rxe, on both kernels
+  cargo xtask lab run all                  the same at length, and NVMe-oF, NFS and iSER down to their commands
   cargo xtask lab run loss --out /tmp/x    one scenario; its captures, logs and counters end up in /tmp/x
   cargo xtask lab shell --kernel 6.12      a shell in machine a, with our programs; machine b is its peer
   cargo xtask lab list                     the scenarios";
@@ -56,7 +60,7 @@ enum Lab {
     },
     /// Run scenarios in both machines, bring back captures, reports and logs, and judge them.
     Run {
-        /// Names of scenarios (tests/lab/scenarios/NAME.sh); core: all that judge our programs.
+        /// Names of scenarios (tests/lab/scenarios/NAME.sh). core: what CI runs; all: every one that judges our programs, at length.
         #[arg(required = true)]
         scenarios: Vec<String>,
         /// Only with this kernel; otherwise with those that the scenario names.
@@ -108,10 +112,11 @@ pub fn main(args: &[String]) -> Result<ExitCode> {
             );
             let mut named = Vec::new();
             for n in &scenarios {
-                if n == "core" {
-                    named.extend(all_scenarios()?.into_iter().filter(|s| s.core));
-                } else {
-                    named.push(Scenario::read(n)?);
+                match n.as_str() {
+                    "core" => named.extend(all_scenarios()?.into_iter().filter(|s| s.core)),
+                    // core is a selection of the others
+                    "all" => named.extend(all_scenarios()?.into_iter().filter(|s| s.programs && !s.core)),
+                    _ => named.push(Scenario::read(n)?),
                 }
             }
             let scenarios = named;
@@ -278,7 +283,7 @@ fn build(fresh: bool) -> Result<()> {
         }
     }
     let mut content = DefaultHasher::new();
-    for name in ["build.sh", "vm-init", "rxelab.c", "rdsecho.c"] {
+    for name in ["build.sh", "unpack-kernel.py", "vm-init", "rxelab.c", "rdsecho.c"] {
         let path = sources().join(name);
         fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?.hash(&mut content);
     }
@@ -337,18 +342,20 @@ fn programs(profile: &str) -> Result<()> {
         )?;
         must(Command::new("chmod").arg("755").arg(&script))?;
     }
-    Ok(())
+    must(
+        Command::new("sh")
+            .args(["-c", "find programs -print0 | cpio --null -o -H newc --quiet > programs.cpio"])
+            .current_dir(work()),
+    )
+    .context("cannot pack the programs")
 }
 
 /// The folder that both machines see as /share, filled for one run.
-fn share(with_programs: bool) -> Result<PathBuf> {
+fn share() -> Result<PathBuf> {
     let share = work().join("share");
     let _ = fs::remove_dir_all(&share);
     fs::create_dir_all(share.join("out"))?;
     must(Command::new("cp").arg("-r").arg(sources()).arg(share.join("lab")))?;
-    if with_programs {
-        must(Command::new("cp").arg("-r").arg(work().join("programs")).arg(share.join("programs")))?;
-    }
     Ok(share)
 }
 
@@ -371,21 +378,35 @@ struct Pair<'a> {
     mtu: u32,
     memory: u32,
     share: &'a Path,
+    /// Whether the machines hold our programs.
+    programs: bool,
     shell: bool,
 }
 
 impl Pair<'_> {
     fn start(&self) -> Result<[Machine; 2]> {
-        let image = work().join("boot").join(format!("vmlinuz-{}", self.kernel));
-        ensure!(image.exists(), "no kernel {}; there are 6.1 and 6.12", self.kernel);
-        // two free ports, taken by QEMU an instant later
-        let ends = [UdpSocket::bind("127.0.0.1:0")?, UdpSocket::bind("127.0.0.1:0")?];
-        let ports = [ends[0].local_addr()?.port(), ends[1].local_addr()?.port()];
-        drop(ends);
-        Ok([self.machine('a', ports[0], ports[1])?, self.machine('b', ports[1], ports[0])?])
+        let boot = work().join("boot");
+        ensure!(
+            boot.join(format!("vmlinux-{}", self.kernel)).exists(),
+            "no kernel {}; there are 6.1 and 6.12",
+            self.kernel
+        );
+        // an initramfs is a row of archives: that of the kernel, and our programs
+        let initrd = work().join("initramfs");
+        let mut whole = File::create(&initrd).with_context(|| format!("cannot make {}", initrd.display()))?;
+        for part in [boot.join(format!("initramfs-{}", self.kernel)), work().join("programs.cpio")] {
+            if self.programs || part.starts_with(&boot) {
+                let mut from = File::open(&part).with_context(|| format!("cannot open {}", part.display()))?;
+                std::io::copy(&mut from, &mut whole)
+                    .with_context(|| format!("cannot write {}", initrd.display()))?;
+            }
+        }
+        // the cable: a stream loses nothing, however far behind a machine is
+        let (a, b) = UnixStream::pair().context("cannot make a pair of sockets")?;
+        Ok([self.machine('a', &initrd, a)?, self.machine('b', &initrd, b)?])
     }
 
-    fn machine(&self, role: char, port: u16, peer: u16) -> Result<Machine> {
+    fn machine(&self, role: char, initrd: &Path, cable: UnixStream) -> Result<Machine> {
         let boot = work().join("boot");
         let share = self.share.display();
         let console = if self.shell && role == 'a' {
@@ -400,8 +421,8 @@ impl Pair<'_> {
         c.args(["-M", "pc", "-m", &self.memory.to_string(), "-smp", "1"]);
         c.args(["-accel", "tcg,thread=multi,tb-size=256", "-cpu", "max"]);
         c.args(["-nodefaults", "-no-reboot", "-display", "none", "-monitor", "none", "-serial", &console]);
-        c.arg("-kernel").arg(boot.join(format!("vmlinuz-{}", self.kernel)));
-        c.arg("-initrd").arg(boot.join(format!("initramfs-{}", self.kernel)));
+        c.arg("-kernel").arg(boot.join(format!("vmlinux-{}", self.kernel)));
+        c.arg("-initrd").arg(initrd);
         // no_timer_check: on a busy host the kernel finds its timer too slow and stops
         c.args([
             "-append",
@@ -411,15 +432,15 @@ impl Pair<'_> {
                 if self.shell { " labshell" } else { "" },
             ),
         ]);
-        c.args(["-netdev", &format!(
-            "dgram,id=n0,local.type=inet,local.host=127.0.0.1,local.port={port},remote.type=inet,remote.host=127.0.0.1,remote.port={peer}"
-        )]);
+        c.args(["-netdev", &format!("socket,id=n0,fd={}", cable.as_raw_fd())]);
         c.args(["-device", &format!("virtio-net-pci,netdev=n0,mac=52:54:00:00:00:0{role},mrg_rxbuf=on")]);
         c.args(["-device", "virtio-rng-pci"]);
         c.args(["-virtfs", &format!("local,path={share},mount_tag=lab,security_model=none,id=lab")]);
         if !(self.shell && role == 'a') {
             c.stdin(Stdio::null());
         }
+        // only for this child: the flag goes with our end of the cable, which is closed when this returns
+        fcntl(&cable, FcntlArg::F_SETFD(FdFlag::empty())).context("cannot hand a socket on")?;
         let qemu = c.spawn().with_context(|| format!("cannot start machine {role}"))?;
         Ok(Machine { role, qemu })
     }
@@ -437,7 +458,7 @@ struct How {
 
 /// Runs one scenario with one kernel. Whether everything in it was as it should.
 fn run(s: &Scenario, kernel: &str, to: &Path, how: &How) -> Result<bool> {
-    let share = share(s.programs)?;
+    let share = share()?;
     fs::copy(&s.path, share.join("scenario.sh"))?;
     if let Some(only) = &how.only {
         fs::write(share.join("only"), only)?;
@@ -445,7 +466,7 @@ fn run(s: &Scenario, kernel: &str, to: &Path, how: &How) -> Result<bool> {
     let limit = Duration::from_secs(how.timeout.unwrap_or(s.timeout));
     let began = Instant::now();
     eprintln!("lab: {} with kernel {kernel}", s.name);
-    let mut machines = Pair { kernel, mtu: s.mtu, memory: s.memory, share: &share, shell: false }.start()?;
+    let mut machines = Pair { kernel, mtu: s.mtu, memory: s.memory, share: &share, programs: s.programs, shell: false }.start()?;
     let mut steps = Steps::new(share.join("out/log-a.txt"), began);
     let mut late = false;
     // when one machine has ended, the other is at its end too
@@ -491,6 +512,9 @@ fn run(s: &Scenario, kernel: &str, to: &Path, how: &How) -> Result<bool> {
     judge.arg(sources().join("judge.py")).arg(to);
     if s.programs {
         judge.arg("--dissect").arg(built(how.profile, "roce-dissect"));
+    }
+    if s.core && how.only.is_none() {
+        judge.arg("--readme").arg(root().join("README.md"));
     }
     Ok(judge.status().context("cannot run python3")?.success())
 }
@@ -547,12 +571,12 @@ impl Steps {
 }
 
 fn shell(kernel: &str, mtu: u32, with_programs: bool) -> Result<ExitCode> {
-    let share = share(with_programs)?;
+    let share = share()?;
     eprintln!(
         "lab: booting, about ten seconds; files in {} are in /share/out of both machines",
         share.join("out").display()
     );
-    let [mut a, b] = Pair { kernel, mtu, memory: 1024, share: &share, shell: true }.start()?;
+    let [mut a, b] = Pair { kernel, mtu, memory: 1024, share: &share, programs: with_programs, shell: true }.start()?;
     a.qemu.wait().context("cannot wait for machine a")?;
     drop(b);
     Ok(ExitCode::SUCCESS)

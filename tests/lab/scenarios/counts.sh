@@ -1,5 +1,5 @@
 # roce-top beside the traffic on both machines: its counts equal tcpdump's, and rxe's own counters agree
-# lab: kernel=6.1,6.12 programs core
+# lab: kernel=6.1,6.12 programs
 G=$(gid4); G6=$(gid6); PT="-d rxe0 -x $G -F"
 TOP=ab CAPBOTH=1
 drop_in_setup; b_rnd() { [ $ROLE = b ] && drop_in_random $1; true; }
