@@ -1,4 +1,7 @@
 //! Network interfaces of this namespace: index, MTU, state, and who holds the XDP hook, asked over rtnetlink.
+//!
+//! Read by hand and not by a netlink crate: three attributes are wanted, and a parser of all of them refuses the whole
+//! message when a kernel newer than itself lengthens one that nobody here asked for.
 
 use std::fmt;
 use std::io;
