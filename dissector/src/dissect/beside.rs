@@ -308,8 +308,10 @@ fn arp(o: usize, bytes: &[u8], tree: &mut Tree<'_>) {
         && be32::<2, 28>(a) == 0x0800_0604
     {
         let (sender, target) = (*part::<14, 4, 28>(a), *part::<24, 4, 28>(a));
-        let request = be16::<6, 28>(a) == 1;
-        if sender == target {
+        let operation = be16::<6, 28>(a);
+        // RFC 5227: a probe and an announcement are requests without a target's MAC address
+        let request = operation == 1 && *part::<18, 6, 28>(a) == [0; 6];
+        if sender == target && matches!(operation, 1 | 2) {
             tree.derive(&ARP_GRATUITOUS, true);
         }
         if request && sender == [0; 4] {

@@ -107,7 +107,7 @@ pub fn dissect<'a>(input: &Input<'_, 'a>, tree: &mut Tree<'a>) {
             }
             LayerKind::Ipv6 | LayerKind::Ipv6Extension => {
                 if tree.wants_group(ipv6::GROUP) || tree.wants(&ipv4::VERSION) {
-                    ipv6::build(layer, start, bytes, tree);
+                    ipv6::build(input.frame, layer, start, bytes, tree);
                 }
             }
             LayerKind::Udp => {

@@ -1,7 +1,7 @@
 //! `frame.*`: what the capture says about a packet.
 
 use super::{Input, Tree, beside};
-use crate::frame::{Encapsulation, Layer, LayerKind, LinkType};
+use crate::frame::{Layer, LayerKind, LinkType};
 use crate::wire::Mad;
 use crate::wire::outer::{ETHERTYPE_QINQ, IPPROTO_DSTOPTS, IPPROTO_FRAGMENT, IPPROTO_HOPOPTS, IPPROTO_ROUTING};
 
@@ -180,10 +180,9 @@ fn protocols(input: &Input<'_, '_>) -> String {
     for field in beside::protocols(input.frame).into_iter().flatten() {
         add(field.name);
     }
-    if let Some(t) = input.frame.transport {
-        match t.encapsulation {
-            Encapsulation::RoceV2 | Encapsulation::RoceV1 | Encapsulation::Native => add("infiniband"),
-        }
+    let routing = matches!(input.frame.layers.last().map(|l| l.kind), Some(LayerKind::Grh | LayerKind::Lrh));
+    if input.frame.transport.is_some() || routing {
+        add("infiniband");
         if input.roce().is_some_and(|p| p.op.is_some() && !p.payload.is_empty() && Mad::in_packet(p).is_none()) {
             add("data");
         }

@@ -1,6 +1,7 @@
 //! What RoCE may be wrapped in: MPLS, PPPoE, GRE, ERSPAN, VXLAN, GENEVE, ERF records.
 
 use super::Tree;
+use super::table::{self, Row, number, part};
 use crate::frame::LayerKind;
 use crate::wire::bytes::{be16, be24, be32, u8_at};
 
@@ -26,25 +27,140 @@ crate::fields! {
     MPLS_BOTTOM "mpls.bottom" "MPLS Bottom Of Label Stack" U8 Dec { mask: 0x0000_0100 } "1: the last label.";
     MPLS_TTL "mpls.ttl" "MPLS TTL" U8 Dec { mask: 0x0000_00ff } "Hops left.";
     PPPOE "pppoes" "PPP-over-Ethernet Session" None Dec {} "PPPoE header.";
+    PPPOE_VERSION "pppoe.version" "Version" U8 Dec { mask: 0xf0 } "1.";
+    PPPOE_TYPE "pppoe.type" "Type" U8 Dec { mask: 0x0f } "1.";
+    PPPOE_CODE "pppoe.code" "Code" U8 Hex {} "0: session data.";
     PPPOE_SESSION "pppoe.session_id" "Session ID" U16 Hex {} "Session.";
+    PPPOE_LENGTH "pppoe.payload_length" "Payload Length" U16 Dec {} "Bytes behind the header, the PPP protocol included.";
     GRE "gre" "Generic Routing Encapsulation" None Dec {} "GRE header.";
+    GRE_FLAGS "gre.flags_and_version" "Flags and Version" U16 Hex {} "What optional words follow.";
+    GRE_FLAG_CHECKSUM "gre.flags.checksum" "Checksum Bit" Bool Dec { mask: 0x8000 } "A checksum follows.";
+    GRE_FLAG_ROUTING "gre.flags.routing" "Routing Bit" Bool Dec { mask: 0x4000 } "Routes follow.";
+    GRE_FLAG_KEY "gre.flags.key" "Key Bit" Bool Dec { mask: 0x2000 } "A key follows.";
+    GRE_FLAG_SEQUENCE "gre.flags.sequence_number" "Sequence Number Bit" Bool Dec { mask: 0x1000 } "A sequence number follows.";
+    GRE_VERSION "gre.flags.version" "Version" U16 Dec { mask: 0x0007 } "0.";
     GRE_PROTO "gre.proto" "Protocol Type" U16 Hex { names: Some(gre_name) } "EtherType of the data.";
+    GRE_CHECKSUM "gre.checksum" "Checksum" U16 Hex {} "Checksum; it is not verified.";
+    GRE_OFFSET "gre.offset" "Offset" U16 Dec {} "Offset of the route.";
     GRE_KEY "gre.key" "Key" U32 Hex {} "Key; NVGRE keeps its network number in the upper 24 bits.";
+    GRE_SEQUENCE "gre.sequence_number" "Sequence Number" U32 Dec {} "Sequence number: what a mirror lost.";
     ERSPAN "erspan" "Encapsulated Remote Switch Packet ANalysis" None Dec {} "ERSPAN header of a mirrored packet.";
     ERSPAN_VERSION "erspan.version" "Version" U16 Dec { mask: 0xf000 } "1: type II, 2: type III.";
     ERSPAN_VLAN "erspan.vlan" "Vlan" U16 Dec { mask: 0x0fff } "VLAN of the mirrored port.";
+    ERSPAN_COS "erspan.cos" "COS" U16 Dec { mask: 0xe000 } "Class of service of the mirrored packet.";
+    ERSPAN_ENCAP "erspan.encap" "Encap" U16 Dec { mask: 0x1800 } "How the mirrored packet was tagged (type II).";
+    ERSPAN_BSO "erspan.bso" "Bad/Short/Oversized" U16 Dec { mask: 0x1800 } "What was wrong with the mirrored packet (type III).";
+    ERSPAN_TRUNCATED "erspan.truncated" "Truncated" U16 Dec { mask: 0x0400 } "The switch cut the mirrored packet.";
     ERSPAN_SPANID "erspan.spanid" "SpanID" U16 Dec { mask: 0x03ff } "Session of the mirror.";
+    ERSPAN_RESERVED "erspan.reserved" "Reserved" U32 Dec { mask: 0xfff0_0000 } "Reserved (type II).";
+    ERSPAN_INDEX "erspan.index" "Index" U32 Dec { mask: 0x000f_ffff } "Port that was mirrored (type II).";
+    ERSPAN_TIMESTAMP "erspan.timestamp" "Timestamp" U32 Dec {} "When the switch saw the packet (type III).";
+    ERSPAN_SGT "erspan.sgt" "Security Group Tag" U16 Dec {} "Security group (type III).";
+    ERSPAN_P "erspan.p" "Has Ethernet PDU" U16 Dec { mask: 0x8000 } "An Ethernet frame is carried (type III).";
+    ERSPAN_FT "erspan.ft" "Frame Type" U16 Dec { mask: 0x7c00 } "0 Ethernet, 2 IP (type III).";
+    ERSPAN_HW "erspan.hw" "Hardware ID" U16 Dec { mask: 0x03f0 } "Which part of the switch (type III).";
+    ERSPAN_DIRECTION "erspan.direction" "Direction" Bool Dec { mask: 0x0008 } "0 ingress, 1 egress (type III).";
+    ERSPAN_GRA "erspan.gra" "Timestamp granularity" U16 Dec { mask: 0x0006 } "Unit of the timestamp (type III).";
+    ERSPAN_O "erspan.o" "Optional Sub headers" U16 Dec { mask: 0x0001 } "A further header follows (type III).";
     VXLAN "vxlan" "Virtual eXtensible Local Area Network" None Dec {} "VXLAN header.";
     VXLAN_FLAGS "vxlan.flags" "Flags" U16 Hex {} "Flags; 0x0800: the VNI counts.";
+    VXLAN_FLAG_G "vxlan.flag_g" "GBP Extension" Bool Dec { mask: 0x8000 } "The group policy counts.";
+    VXLAN_FLAG_I "vxlan.flag_i" "VXLAN Network ID (VNI)" Bool Dec { mask: 0x0800 } "The VNI counts.";
+    VXLAN_FLAG_D "vxlan.flag_d" "Don't Learn" Bool Dec { mask: 0x0040 } "The receiver shall not learn the source.";
+    VXLAN_FLAG_A "vxlan.flag_a" "Policy Applied" Bool Dec { mask: 0x0008 } "The group policy was applied.";
+    VXLAN_GBP "vxlan.gbp" "Group Policy ID" U16 Dec {} "Group policy.";
     VXLAN_VNI "vxlan.vni" "VXLAN Network Identifier (VNI)" U24 Dec {} "Network number.";
     GENEVE "geneve" "Generic Network Virtualization Encapsulation" None Dec {} "GENEVE header.";
-    GENEVE_VNI "geneve.vni" "Virtual Network Identifier (VNI)" U24 Hex {} "Network number.";
+    GENEVE_VERSION "geneve.version" "Version" U8 Dec { mask: 0xc0 } "0.";
+    GENEVE_FLAGS "geneve.flags" "Flags" U8 Hex {} "Flags.";
+    GENEVE_OAM "geneve.flags.oam" "Operations, Administration and Management Frame" Bool Dec { mask: 0x80 } "A control packet.";
+    GENEVE_CRITICAL "geneve.flags.critical" "Critical Options Present" Bool Dec { mask: 0x40 } "Options that the receiver must understand.";
     GENEVE_PROTO "geneve.proto_type" "Protocol Type" U16 Hex {} "EtherType of the data.";
+    GENEVE_VNI "geneve.vni" "Virtual Network Identifier (VNI)" U24 Hex {} "Network number.";
+    GENEVE_OPTIONS "geneve.options" "Options" Bytes Dec {} "All options.";
     ERF "erf" "Extensible Record Format" None Dec {} "Record header of an Endace capture card.";
     ERF_TYPE "erf.types.type" "type" U8 Dec { mask: 0x7f } "Record type: 2 Ethernet, 21 InfiniBand.";
+    ERF_FLAGS "erf.flags" "Flags" U8 Hex {} "Port and errors of the record.";
+    ERF_CAP "erf.flags.cap" "Capture interface" U8 Dec { mask: 0x03 } "Port of the card.";
+    ERF_TRUNC "erf.flags.trunc" "Truncated" U8 Dec { mask: 0x08 } "The card had no room for the whole packet.";
+    ERF_RXE "erf.flags.rxe" "RX error" U8 Dec { mask: 0x10 } "The packet came with an error.";
     ERF_RLEN "erf.rlen" "record length" U16 Dec {} "Bytes of the record.";
+    ERF_LCTR "erf.lctr" "Loss counter" U16 Dec {} "Packets that the card lost before this one.";
     ERF_WLEN "erf.wlen" "wire length" U16 Dec {} "Bytes on the wire.";
 }
+
+static PPPOE_ROWS: &[Row] = &[
+    part(&PPPOE_VERSION, 0, 0, 4),
+    part(&PPPOE_TYPE, 0, 4, 4),
+    number(&PPPOE_CODE, 1, 8),
+    number(&PPPOE_SESSION, 2, 16),
+    number(&PPPOE_LENGTH, 4, 16),
+];
+
+static GRE_ROWS: &[Row] = &[
+    number(&GRE_FLAGS, 0, 16),
+    part(&GRE_FLAG_CHECKSUM, 0, 0, 1),
+    part(&GRE_FLAG_ROUTING, 0, 1, 1),
+    part(&GRE_FLAG_KEY, 0, 2, 1),
+    part(&GRE_FLAG_SEQUENCE, 0, 3, 1),
+    part(&GRE_VERSION, 1, 5, 3),
+    number(&GRE_PROTO, 2, 16),
+];
+
+static ERSPAN_ROWS: &[Row] =
+    &[part(&ERSPAN_VERSION, 0, 0, 4), part(&ERSPAN_VLAN, 0, 4, 12), part(&ERSPAN_COS, 2, 0, 3)];
+
+static ERSPAN_II_ROWS: &[Row] = &[
+    part(&ERSPAN_ENCAP, 2, 3, 2),
+    part(&ERSPAN_TRUNCATED, 2, 5, 1),
+    part(&ERSPAN_SPANID, 2, 6, 10),
+    part(&ERSPAN_RESERVED, 4, 0, 12),
+    part(&ERSPAN_INDEX, 5, 4, 20),
+];
+
+static ERSPAN_III_ROWS: &[Row] = &[
+    part(&ERSPAN_BSO, 2, 3, 2),
+    part(&ERSPAN_TRUNCATED, 2, 5, 1),
+    part(&ERSPAN_SPANID, 2, 6, 10),
+    number(&ERSPAN_TIMESTAMP, 4, 32),
+    number(&ERSPAN_SGT, 8, 16),
+    part(&ERSPAN_P, 10, 0, 1),
+    part(&ERSPAN_FT, 10, 1, 5),
+    part(&ERSPAN_HW, 10, 6, 6),
+    part(&ERSPAN_DIRECTION, 11, 4, 1),
+    part(&ERSPAN_GRA, 11, 5, 2),
+    part(&ERSPAN_O, 11, 7, 1),
+];
+
+static VXLAN_ROWS: &[Row] = &[
+    number(&VXLAN_FLAGS, 0, 16),
+    part(&VXLAN_FLAG_G, 0, 0, 1),
+    part(&VXLAN_FLAG_I, 0, 4, 1),
+    part(&VXLAN_FLAG_D, 1, 1, 1),
+    part(&VXLAN_FLAG_A, 1, 4, 1),
+    number(&VXLAN_GBP, 2, 16),
+    number(&VXLAN_VNI, 4, 24),
+];
+
+static GENEVE_ROWS: &[Row] = &[
+    part(&GENEVE_VERSION, 0, 0, 2),
+    number(&GENEVE_FLAGS, 1, 8),
+    part(&GENEVE_OAM, 1, 0, 1),
+    part(&GENEVE_CRITICAL, 1, 1, 1),
+    number(&GENEVE_PROTO, 2, 16),
+    number(&GENEVE_VNI, 4, 24),
+];
+
+static ERF_ROWS: &[Row] = &[
+    part(&ERF_TYPE, 8, 1, 7),
+    number(&ERF_FLAGS, 9, 8),
+    part(&ERF_CAP, 9, 6, 2),
+    part(&ERF_TRUNC, 9, 4, 1),
+    part(&ERF_RXE, 9, 3, 1),
+    number(&ERF_RLEN, 10, 16),
+    number(&ERF_LCTR, 12, 16),
+    number(&ERF_WLEN, 14, 16),
+];
 
 /// Adds the fields of one such header that starts at `o`.
 pub fn build<'a>(kind: LayerKind, o: usize, bytes: &'a [u8], tree: &mut Tree<'a>) {
@@ -70,62 +186,59 @@ pub fn build<'a>(kind: LayerKind, o: usize, bytes: &'a [u8], tree: &mut Tree<'a>
             tree.add(&MPLS_TTL, o..o + 4, word & 0xff);
         }
         LayerKind::Pppoe => {
-            let Some(h) = bytes.first_chunk::<6>() else { return };
             tree.open_header(&PPPOE, o..end);
-            tree.add(&PPPOE_SESSION, o + 2..o + 4, be16::<2, 6>(h));
+            table::add(PPPOE_ROWS, bytes, o, tree);
         }
-        LayerKind::Gre => {
-            let Some(h) = bytes.first_chunk::<4>() else { return };
-            let flags = be16::<0, 4>(h);
-            tree.open_header(&GRE, o..end);
-            tree.label(&GRE, || {
-                let what = be16::<2, 4>(h);
-                match gre_name(what.into()) {
-                    Some(name) => format!("{} ({name})", GRE.title),
-                    None => format!("{} ({what:#06x})", GRE.title),
-                }
-            });
-            tree.add(&GRE_PROTO, o + 2..o + 4, be16::<2, 4>(h));
-            // the checksum word, if there is one, comes before the key
-            let key = if flags & 0xc000 != 0 { 8 } else { 4 };
-            if flags & 0x2000 != 0
-                && let Some(k) = bytes.get(key..).and_then(|b| b.first_chunk::<4>())
-            {
-                tree.add(&GRE_KEY, o + key..o + key + 4, be32::<0, 4>(k));
-            }
-        }
+        LayerKind::Gre => gre(o, bytes, tree),
         LayerKind::Erspan => {
             let Some(h) = bytes.first_chunk::<8>() else { return };
+            let three = u8_at::<0, 8>(h) >> 4 == 2;
             tree.open_header(&ERSPAN, o..end);
-            tree.label(&ERSPAN, || {
-                let version = if be16::<0, 8>(h) >> 12 == 2 { "III" } else { "II" };
-                format!("{} Type {version}", ERSPAN.title)
-            });
-            tree.add(&ERSPAN_VERSION, o..o + 2, be16::<0, 8>(h) >> 12);
-            tree.add(&ERSPAN_VLAN, o..o + 2, be16::<0, 8>(h) & 0x0fff);
-            tree.add(&ERSPAN_SPANID, o + 2..o + 4, be16::<2, 8>(h) & 0x03ff);
+            tree.label(&ERSPAN, || format!("{} Type {}", ERSPAN.title, if three { "III" } else { "II" }));
+            table::add(ERSPAN_ROWS, bytes, o, tree);
+            table::add(if three { ERSPAN_III_ROWS } else { ERSPAN_II_ROWS }, bytes, o, tree);
         }
         LayerKind::Vxlan => {
-            let Some(h) = bytes.first_chunk::<8>() else { return };
             tree.open_header(&VXLAN, o..end);
-            tree.add(&VXLAN_FLAGS, o..o + 2, be16::<0, 8>(h));
-            tree.add(&VXLAN_VNI, o + 4..o + 7, be24::<4, 8>(h));
+            table::add(VXLAN_ROWS, bytes, o, tree);
         }
         LayerKind::Geneve => {
             let Some(h) = bytes.first_chunk::<8>() else { return };
             tree.open_header(&GENEVE, o..end);
             tree.label(&GENEVE, || format!("{}, VNI: {:#08x}", GENEVE.title, be24::<4, 8>(h)));
-            tree.add(&GENEVE_PROTO, o + 2..o + 4, be16::<2, 8>(h));
-            tree.add(&GENEVE_VNI, o + 4..o + 7, be24::<4, 8>(h));
+            table::add(GENEVE_ROWS, bytes, o, tree);
+            if let Some(options) = bytes.get(8..).filter(|o| !o.is_empty()) {
+                tree.add(&GENEVE_OPTIONS, o + 8..end, options);
+            }
         }
         LayerKind::Erf => {
-            let Some(h) = bytes.first_chunk::<16>() else { return };
             tree.open_header(&ERF, o..end);
-            tree.add(&ERF_TYPE, o + 8..o + 9, u8_at::<8, 16>(h) & 0x7f);
-            tree.add(&ERF_RLEN, o + 10..o + 12, be16::<10, 16>(h));
-            tree.add(&ERF_WLEN, o + 14..o + 16, be16::<14, 16>(h));
+            table::add(ERF_ROWS, bytes, o, tree);
         }
         _ => return,
     }
     tree.close();
+}
+
+fn gre<'a>(o: usize, bytes: &'a [u8], tree: &mut Tree<'a>) {
+    tree.open_header(&GRE, o..o + bytes.len());
+    let Some(h) = bytes.first_chunk::<4>() else { return };
+    let (flags, what) = (be16::<0, 4>(h), be16::<2, 4>(h));
+    tree.label(&GRE, || match gre_name(what.into()) {
+        Some(name) => format!("{} ({name})", GRE.title),
+        None => format!("{} ({what:#06x})", GRE.title),
+    });
+    table::add(GRE_ROWS, bytes, o, tree);
+    // checksum with offset, key, sequence number: each only if its flag is set
+    let mut at = 4;
+    if flags & 0xc000 != 0 {
+        table::add_shifted(&[number(&GRE_CHECKSUM, 0, 16), number(&GRE_OFFSET, 2, 16)], at, bytes, o, tree);
+        at += 4;
+    }
+    for (flag, field) in [(0x2000, &GRE_KEY), (0x1000, &GRE_SEQUENCE)] {
+        if flags & flag != 0 {
+            table::add_shifted(&[number(field, 0, 32)], at, bytes, o, tree);
+            at += 4;
+        }
+    }
 }

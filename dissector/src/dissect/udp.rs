@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::{Input, Tree, Value};
 use crate::capture::Timestamp;
-use crate::frame::{Frame, LayerKind, Net, NetKind};
+use crate::frame::{Frame, LayerKind};
 use crate::wire::bytes::{be16, part};
 use crate::wire::outer::UDP_LEN;
 
@@ -118,7 +118,10 @@ pub fn build<'a>(input: &Input<'_, 'a>, o: usize, bytes: &'a [u8], tree: &mut Tr
     tree.add(&PORT, o + 2..o + 4, dst);
     tree.add(&LENGTH, o + 4..o + 6, len);
     tree.open(&CHECKSUM, o + 6..o + 8, sum);
-    let six = matches!(frame.net, Some(Net { kind: NetKind::Ipv6 { .. }, .. }));
+    // the network header of this very UDP header: a tunnel has several
+    let networks = frame.layers.as_slice().iter().filter(|l| (l.start as usize) < o);
+    let network = networks.rev().find(|l| matches!(l.kind, LayerKind::Ipv4 | LayerKind::Ipv6));
+    let six = network.is_some_and(|l| l.kind == LayerKind::Ipv6);
     tree.derive(
         &CHECKSUM_STATUS,
         match (sum, six) {

@@ -110,8 +110,9 @@ impl Walk<'_, '_> {
         self.push(LayerKind::Erspan, o, len)?;
         // frame type: 0 Ethernet, 2 IP
         match (last >> 10) & 31 {
+            0 => Some((Next::Ethernet, o + len)),
             2 => Some((Next::IpByVersion, o + len)),
-            _ => Some((Next::Ethernet, o + len)),
+            t => self.other(format!("ERSPAN frame type {t}, which is neither Ethernet nor IP")),
         }
     }
 
