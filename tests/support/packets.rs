@@ -27,6 +27,12 @@ pub enum Way {
     Erf,
     /// Cut by the capture.
     Cut,
+    /// Every opcode with payloads that are too short, odd or padded, over changing ways in; seeded.
+    Mixed,
+    /// Management datagrams: every class, attribute and RMPP type that is known, patterned and seeded.
+    Mads,
+    /// What is no RoCE, and what looks like it: ARP, ICMP, TCP, MAC control, LLC, fragments, UDP from port 4791.
+    Beside,
 }
 
 impl Way {
@@ -41,11 +47,14 @@ impl Way {
         Self::Null,
         Self::Erf,
         Self::Cut,
+        Self::Mixed,
+        Self::Mads,
+        Self::Beside,
     ];
 
     const fn link(self) -> u32 {
         match self {
-            Self::Opcodes | Self::Edges | Self::Ethernet | Self::Cut => 1,
+            Self::Opcodes | Self::Edges | Self::Ethernet | Self::Cut | Self::Mixed | Self::Mads | Self::Beside => 1,
             Self::Sll => 113,
             Self::Sll2 => 276,
             Self::Raw => 101,
@@ -117,6 +126,207 @@ fn write_only() -> Vec<u8> {
 
 fn ack() -> Vec<u8> {
     transport(0x11, 0, &[0x1f, 0, 0, 7])
+}
+
+/// Numbers that look random and are the same every time (xorshift).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    fn below(&mut self, n: u64) -> u64 {
+        (self.next() >> 11) % n
+    }
+
+    fn bytes(&mut self, n: usize) -> Vec<u8> {
+        (0..n).map(|_| self.next() as u8).collect()
+    }
+
+    /// Bytes that no upper protocol takes for its own.
+    fn payload(&mut self, n: usize) -> Vec<u8> {
+        let mut b = self.bytes(n);
+        for (b, bits) in b.iter_mut().zip([0x81, 0, 0x41, 0x21]) {
+            *b |= bits;
+        }
+        b
+    }
+}
+
+fn mixed(r: &mut Random) -> Vec<Vec<u8>> {
+    let mut out = vec![];
+    for i in 0..1024_u64 {
+        let opcode = i as u8;
+        let len = [0, 1, 3, 4, 8, 12, 16, 20, 24, 28, 32, 44, 61, 100][r.below(14) as usize];
+        let pad = if r.below(4) == 0 { r.below(4) as usize } else { (4 - len % 4) % 4 };
+        let mut t = vec![opcode, (r.next() as u8) & 0xc0 | (pad as u8) << 4];
+        t.extend(r.bytes(10));
+        t[5..8].copy_from_slice(&[0, 0x12, 0x34]);
+        t.extend(r.payload(len));
+        t.extend(vec![0; pad]);
+        t.extend(r.bytes(4));
+        let six = |r: &mut Random, next: u8, data: &[u8]| {
+            let mut b = ipv6(next, r.next() as u8, r.next() as u32 & 0xf_ffff, data);
+            b[8..40].copy_from_slice(&r.bytes(32));
+            b
+        };
+        // source ports of real ones: lower numbers are other protocols' for tshark
+        let datagram = udp(0xc000 | r.next() as u16, 4791, &t);
+        let (kind, ip) = if r.below(3) == 0 {
+            (0x86dd, six(r, 17, &datagram))
+        } else {
+            (0x0800, ipv4(17, r.next() as u8, &[], &datagram))
+        };
+        let tag = |kind: u16, data: &[u8]| [&[0x60, 7][..], &kind.to_be_bytes(), data].concat();
+        let bridged = |head: &[u8], r: &mut Random| {
+            let mut inner = ethernet(kind, &ip);
+            inner[..12].copy_from_slice(&r.bytes(12));
+            [head, &inner].concat()
+        };
+        let mut frame = match r.below(14) {
+            0 => ethernet(0x8100, &tag(kind, &ip)),
+            1 => ethernet(0x88a8, &tag(0x8100, &tag(kind, &ip))),
+            2 => ethernet(0x8847, &[&[0, 1, 1, 64][..], &ip].concat()),
+            3 => ethernet(0x0800, &ipv4(if kind == 0x0800 { 4 } else { 41 }, 0, &[], &ip)),
+            4 => {
+                let gre = [0xb0, 0, kind.to_be_bytes()[0], kind.to_be_bytes()[1], 1, 2, 0, 0, 0, 0, 0, 5, 0, 0, 0, 9];
+                ethernet(0x0800, &ipv4(47, 0, &[], &[&gre[..], &ip].concat()))
+            }
+            5 => {
+                let head = [0x10, 0, 0x22, 0xeb, 0, 0, 0, 1, 0x20, 0x64, 0xa8, 1, 0, 0, 1, 0, 0, 9, 0x83, 0x08];
+                ethernet(0x0800, &ipv4(47, 0, &[], &bridged(&head, r)))
+            }
+            6 => {
+                let vxlan = bridged(&[0x88, 0x08, 0, 9, 0, 0x12, 0x34, 0], r);
+                ethernet(0x86dd, &six(r, 17, &udp(40000, 4789, &vxlan)))
+            }
+            7 => {
+                let geneve = bridged(&[2, 0xc0, 0x65, 0x58, 0, 0x12, 0x34, 0, 0xff, 0xff, 1, 1, 1, 2, 3, 4], r);
+                ethernet(0x0800, &ipv4(17, 0, &[], &udp(40001, 6081, &geneve)))
+            }
+            8 => ethernet(0x8915, &six(r, 0x1b, &t)),
+            _ => ethernet(kind, &ip),
+        };
+        match r.below(6) {
+            0 => frame.resize(frame.len().max(60), 0),
+            1 => frame.extend(r.bytes(4)),
+            _ => {}
+        }
+        out.push(frame);
+    }
+    out
+}
+
+fn mads(r: &mut Random) -> Vec<Vec<u8>> {
+    let attributes: [(u8, &[u16]); 6] = [
+        (0x01, &[0x10, 0x11, 0x12, 0x14, 0x15, 0x16, 0x17, 0x18, 0x19, 0x1a, 0x1b, 0x20, 0x30, 0x31, 0x02]),
+        (0x81, &[0x10, 0x11, 0x12, 0x15, 0x16, 0x17, 0x18, 0x20]),
+        (
+            0x03,
+            &[
+                0x01, 0x02, 0x03, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18, 0x19, 0x20, 0x30, 0x31, 0x33, 0x35,
+                0x36, 0x38, 0x39, 0x3a, 0x3b, 0xf3,
+            ],
+        ),
+        (0x04, &[0x01, 0x12, 0x1d, 0x15]),
+        (0x07, &[0x10, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18, 0x19, 0x1a]),
+        (0x32, &[0x1234]),
+    ];
+    let mut out = vec![];
+    for (class, ids) in attributes {
+        for id in ids {
+            for turn in 0..4_u8 {
+                let mut m = vec![1, class, 2, [1, 0x81, 0x12, 0x92][usize::from(turn)], 0, 0, 0, turn];
+                m.extend(r.bytes(8));
+                m.extend(id.to_be_bytes());
+                m.extend([0, 0, 0, 0, 0, turn]);
+                m.extend(if turn == 3 { vec![0; 232] } else { r.bytes(232) });
+                if class == 3 {
+                    m[24..26].copy_from_slice(&[1, turn]);
+                }
+                if class == 7 && turn == 1 {
+                    m[32..40].copy_from_slice(&[0, 0, 0, 0, 1, 6, 0x11, 0x5c]);
+                    m[164] = 0; // RDMA-CM data of version 0 about IPv4
+                    m[165] = 0x40;
+                }
+                let qp = u8::from(class & 0x7f != 1);
+                let deth = [if qp == 0 { 0 } else { 0x80 }, u8::from(qp != 0), 0, 0, 0, 0, 0, qp];
+                let mut t = transport(0x64, 0, &[&deth[..], &m].concat());
+                t[7] = qp;
+                t[6] = 0;
+                out.push(ethernet(0x0800, &roce_v2(&t)));
+            }
+        }
+    }
+    out
+}
+
+fn beside() -> Vec<Vec<u8>> {
+    let mut out = vec![];
+    let arp = |op: u8, sender: [u8; 4], mac: u8, target: [u8; 4]| {
+        let mut b = vec![0, 1, 8, 0, 6, 4, 0, op, 2, 0, 0, 0, 0, 1];
+        b.extend(sender);
+        b.extend([mac; 6]);
+        b.extend(target);
+        b
+    };
+    for op in [1, 2, 3] {
+        for mac in [0, 9] {
+            for sender in [[10, 0, 0, 1], [0; 4]] {
+                out.push(ethernet(0x0806, &arp(op, sender, mac, [10, 0, 0, 1])));
+            }
+        }
+    }
+    let mut padded = ethernet(0x0806, &arp(1, [10, 0, 0, 1], 0, [10, 0, 0, 2]));
+    padded.resize(60, 0);
+    out.push(padded.clone());
+    padded.extend([1, 2, 3, 4]);
+    out.push(padded);
+    out.push(ethernet(0x8808, &[&[0, 1, 0xff, 0xff][..], &[0; 42]].concat()));
+    let pfc = [1, 1, 0, 0x18, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 0];
+    out.push(ethernet(0x8808, &[&pfc[..], &[0; 26]].concat()));
+    // ICMP echo with a right and a wrong checksum, and an error that quotes no RoCE
+    for sum in [0xf7u8, 0xf8] {
+        out.push(ethernet(0x0800, &ipv4(1, 0, &[], &[8, 0, sum, 0xfd, 0, 1, 0, 1])));
+    }
+    // ICMPv6 echo
+    out.push(ethernet(0x86dd, &ipv6(58, 0, 0, &[128, 0, 1, 2, 0, 7, 0, 8])));
+    let tcp = |flags: u16, options: &[u8], data: &[u8]| {
+        let mut b = vec![0xc0, 0, 0x48, 0x53, 1, 2, 3, 4, 5, 6, 7, 8];
+        b.extend(((5 + options.len() as u16 / 4) << 12 | flags).to_be_bytes());
+        b.extend([0x10, 0, 0xab, 0xcd, 0, 0]);
+        b.extend(options);
+        b.extend(data);
+        b
+    };
+    out.push(ethernet(0x0800, &ipv4(6, 0, &[], &tcp(0x0002, &[2, 4, 5, 0xb4], &[]))));
+    out.push(ethernet(0x86dd, &ipv6(6, 0, 0, &tcp(0x0018, &[], &[0x99; 9]))));
+    // spanning tree: IEEE 802.3 with a length, LLC
+    let mut stp = vec![0x42, 0x42, 3];
+    stp.extend([0; 35]);
+    let mut frame = ethernet(38, &stp);
+    frame.resize(60, 0);
+    out.push(frame);
+    // the first fragment of a RoCE packet, and a later one
+    let t = write_only();
+    let mut first = ipv4(17, 0, &[], &udp(49152, 4791, &t));
+    first[6] = 0x20;
+    out.push(ethernet(0x0800, &first));
+    let mut later = ipv4(17, 0, &[], &[0x55; 64]);
+    later[7] = 9;
+    out.push(ethernet(0x0800, &later));
+    // from port 4791, which says nothing
+    out.push(ethernet(0x0800, &ipv4(17, 0, &[], &udp(4791, 33333, &t))));
+    // an error that quotes a RoCE packet
+    let quoted = roce_v2(&t);
+    out.push(ethernet(0x0800, &ipv4(1, 0, &[], &[&[3, 3, 0, 0, 0, 0, 0, 0][..], &quoted].concat())));
+    // GRH whose next header is no BTH
+    out.push(ethernet(0x8915, &ipv6(0x1c, 0, 0, &t)));
+    out
 }
 
 /// The frames of a way in, with how long they were on the wire.
@@ -251,6 +461,9 @@ pub fn frames(way: Way) -> Vec<(Vec<u8>, usize)> {
             // the frame check sequence is part of an ERF Ethernet record
             out.push(record(2, &[ethernet(0x0800, &roce_v2(&write_only())), vec![1, 2, 3, 4]].concat()));
         }
+        Way::Mixed => out = mixed(&mut Random(0x5eed_0001)),
+        Way::Mads => out = mads(&mut Random(0x5eed_0002)),
+        Way::Beside => out = beside(),
         Way::Cut => {
             let whole = ethernet(0x0800, &roce_v2(&write_only()));
             let ack = ethernet(0x0800, &roce_v2(&ack()));

@@ -14,6 +14,8 @@ fn arp_name(v: u64) -> Option<std::borrow::Cow<'static, str>> {
     match v {
         1 => Some("request".into()),
         2 => Some("reply".into()),
+        3 => Some("reverse request".into()),
+        4 => Some("reverse reply".into()),
         _ => None,
     }
 }
@@ -284,8 +286,28 @@ pub fn build<'a>(input: &Input<'_, 'a>, tree: &mut Tree<'a>) {
             _ => {
                 let start = if frame.carries == Carries::Protocol(6) { (o + data_offset(bytes)).min(end) } else { o };
                 tree.add(field, start..end, Value::None);
+                tree.label(field, || field.title.to_owned());
             }
         }
+    }
+}
+
+/// What an ARP packet is for (RFC 5227: a probe and an announcement are requests without a target's MAC address).
+fn arp_kind(operation: u16, bytes: &[u8]) -> Option<&'static str> {
+    let ipv4 = bytes.first_chunk::<28>().filter(|a| be32::<2, 28>(a) == 0x0800_0604);
+    let same = ipv4.is_some_and(|a| part::<14, 4, 28>(a) == part::<24, 4, 28>(a));
+    let asking = ipv4.is_some_and(|a| *part::<18, 6, 28>(a) == [0; 6]);
+    let nobody = ipv4.is_some_and(|a| *part::<14, 4, 28>(a) == [0; 4]);
+    match operation {
+        1 if asking && nobody => Some("ARP Probe"),
+        1 if asking && same => Some("ARP Announcement"),
+        1 if same => Some("request/gratuitous ARP"),
+        2 if same => Some("reply/gratuitous ARP"),
+        1 => Some("request"),
+        2 => Some("reply"),
+        3 => Some("reverse request"),
+        4 => Some("reverse reply"),
+        _ => None,
     }
 }
 
@@ -293,8 +315,8 @@ fn arp(o: usize, bytes: &[u8], tree: &mut Tree<'_>) {
     tree.open_header(&ARP, o..o + bytes.len().min(28));
     if let Some(h) = bytes.first_chunk::<8>() {
         let op = be16::<6, 8>(h);
-        tree.label(&ARP, || match arp_name(op.into()) {
-            Some(name) => format!("{} ({name})", ARP.title),
+        tree.label(&ARP, || match arp_kind(op, bytes) {
+            Some(kind) => format!("{} ({kind})", ARP.title),
             None => ARP.title.to_owned(),
         });
         tree.add(&ARP_HW_TYPE, o..o + 2, be16::<0, 8>(h));
@@ -308,17 +330,14 @@ fn arp(o: usize, bytes: &[u8], tree: &mut Tree<'_>) {
         && be32::<2, 28>(a) == 0x0800_0604
     {
         let (sender, target) = (*part::<14, 4, 28>(a), *part::<24, 4, 28>(a));
-        let operation = be16::<6, 28>(a);
-        // RFC 5227: a probe and an announcement are requests without a target's MAC address
-        let request = operation == 1 && *part::<18, 6, 28>(a) == [0; 6];
-        if sender == target && matches!(operation, 1 | 2) {
-            tree.derive(&ARP_GRATUITOUS, true);
-        }
-        if request && sender == [0; 4] {
-            tree.derive(&ARP_PROBE, true);
-        }
-        if request && sender == target {
-            tree.derive(&ARP_ANNOUNCEMENT, true);
+        match arp_kind(be16::<6, 28>(a), bytes) {
+            Some("ARP Probe") => tree.derive(&ARP_PROBE, true),
+            Some("ARP Announcement") => {
+                tree.derive(&ARP_GRATUITOUS, true);
+                tree.derive(&ARP_ANNOUNCEMENT, true);
+            }
+            Some("request/gratuitous ARP" | "reply/gratuitous ARP") => tree.derive(&ARP_GRATUITOUS, true),
+            _ => {}
         }
         tree.add(&ARP_SRC_MAC, o + 8..o + 14, *part::<8, 6, 28>(a));
         tree.add(&ARP_SRC_IP, o + 14..o + 18, sender);

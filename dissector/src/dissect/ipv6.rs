@@ -93,6 +93,9 @@ pub fn build<'a>(frame: &Frame<'a>, layer: &Layer, o: usize, bytes: &'a [u8], tr
     for (at, a, field) in [(o + 16, *head.sgid(), &SRC_SLAAC), (o + 32, *head.dgid(), &DST_SLAAC)] {
         // an interface identifier with ff:fe in its middle, of a MAC address whose second bit is turned round
         let [.., a, b, c, 0xff, 0xfe, d, e, f] = a else { continue };
+        if a & 2 == 0 {
+            continue; // made up locally: it may be of anything
+        }
         let mac = [a ^ 2, b, c, d, e, f];
         tree.add(field, at..at + 8, mac);
         tree.add(&SLAAC, at..at + 8, mac);

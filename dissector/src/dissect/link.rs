@@ -92,7 +92,11 @@ pub fn build<'a>(frame: &Frame<'a>, layer: &Layer, bytes: &'a [u8], tree: &mut T
             let Some(h) = bytes.first_chunk::<14>() else { return };
             let (dst, src) = (*part::<0, 6, 14>(h), *part::<6, 6, 14>(h));
             tree.open_header(&ETH, o..end);
-            tree.label(&ETH, || format!("Ethernet II, Src: {}, Dst: {}", mac(src), mac(dst)));
+            let ieee = be16::<12, 14>(h) < FIRST_ETHERTYPE;
+            tree.label(&ETH, || match ieee {
+                true => "IEEE 802.3 Ethernet ".to_owned(),
+                false => format!("Ethernet II, Src: {}, Dst: {}", mac(src), mac(dst)),
+            });
             for (at, a, field, lg, ig, resolved, oui) in [
                 (o, dst, &ETH_DST, &ETH_DST_LG, &ETH_DST_IG, &ETH_DST_RESOLVED, &ETH_DST_OUI),
                 (o + 6, src, &ETH_SRC, &ETH_SRC_LG, &ETH_SRC_IG, &ETH_SRC_RESOLVED, &ETH_SRC_OUI),
@@ -115,7 +119,7 @@ pub fn build<'a>(frame: &Frame<'a>, layer: &Layer, bytes: &'a [u8], tree: &mut T
                 tree.close();
             }
             // what is no EtherType is the length of an IEEE 802.3 frame
-            let field = if be16::<12, 14>(h) < FIRST_ETHERTYPE { &ETH_LEN } else { &ETH_TYPE };
+            let field = if ieee { &ETH_LEN } else { &ETH_TYPE };
             tree.add(field, o + 12..o + 14, be16::<12, 14>(h));
             trailer(frame, layer, &ETH_TRAILER, tree);
         }
@@ -254,11 +258,9 @@ fn trailer<'a>(frame: &Frame<'a>, layer: &Layer, rest: &'static Field, tree: &mu
         tree.add(&ETH_PADDING, at..at + padding, zeros);
         at += padding;
     }
-    // nothing is taken for the FCS behind a tag and in the record of a card that says what it took off
-    let fcs = layer.kind == LayerKind::Ethernet
-        && layer.start == 0
-        && total >= MIN_FRAME + 4
-        && total.saturating_sub(at) >= 4;
+    // behind a tag nothing is taken for the FCS; the records of a capture card always have it
+    let card = layers.first().is_some_and(|l| l.kind == LayerKind::Erf);
+    let fcs = layer.kind == LayerKind::Ethernet && (card || total >= MIN_FRAME + 4) && total.saturating_sub(at) >= 4;
     let trailer_end = if fcs { total - 4 } else { total };
     let there = frame.slice(at..trailer_end);
     if !there.is_empty() {

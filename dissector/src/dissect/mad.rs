@@ -128,10 +128,15 @@ pub fn rmpp<'a>(data: &'a [u8], o: usize, tree: &mut Tree<'a>) {
         _ => &[named(&RMPP_DATA1, Bits::new(4, 32)), named(&RMPP_DATA2, Bits::new(8, 32))],
     };
     table::add(words, data, o, tree);
-    if RMPP_TYPE_BITS.get(data) == Some(1)
+    let rest = match RMPP_TYPE_BITS.get(data) {
+        Some(1) => Some(&RMPP_TRANSFERRED),
+        Some(3 | 4) => Some(&RMPP_EXTENDED),
+        _ => None,
+    };
+    if let Some(field) = rest
         && let Some(rest) = data.get(RMPP_LEN..).filter(|r| !r.is_empty())
     {
-        tree.add(&RMPP_TRANSFERRED, o + RMPP_LEN..o + data.len(), rest);
+        tree.add(field, o + RMPP_LEN..o + data.len(), rest);
     }
     tree.close();
 }

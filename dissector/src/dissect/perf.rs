@@ -69,7 +69,8 @@ crate::fields! {
     PORTCOUNTERS_EXT_PORTMULTICASTRCVPKTS "infiniband.portcounters_ext.portmulticastrcvpkts" "PortMulticastRcvPkts" U64 Dec {} "PortCountersExtended: PortMulticastRcvPkts.";
 }
 
-static CLASS_PORT_INFO: &[Row] = &[
+/// `ClassPortInfo`, an attribute of every class but subnet management.
+pub static CLASS_PORT_INFO: &[Row] = &[
     number(&CLASSPORTINFO_BASEVERSION, 0, 8),
     number(&CLASSPORTINFO_CLASSVERSION, 1, 8),
     number(&CLASSPORTINFO_CAPABILITYMASK, 2, 16),

@@ -306,6 +306,7 @@ fn record<'a>(id: u16, b: &'a [u8], o: usize, tree: &mut Tree<'a>) {
     };
     let key = |rows: &[Row], tree: &mut Tree<'a>| _ = table::add(rows, b, o, tree);
     match id {
+        0x0001 => key(super::perf::CLASS_PORT_INFO, tree),
         0x0002 => inner(0, 0x0002, tree),
         0x0003 => key(INFORM_INFO, tree),
         0x0011 => {

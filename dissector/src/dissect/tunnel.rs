@@ -14,7 +14,7 @@ fn gre_name(v: u64) -> Option<std::borrow::Cow<'static, str>> {
         0x86dd => Some("IPv6".into()),
         0x6558 => Some("Transparent Ethernet bridging".into()),
         0x88be => Some("ERSPAN".into()),
-        0x22eb => Some("ERSPAN type III".into()),
+        0x22eb => Some("ERSPAN III".into()),
         _ => None,
     }
 }
@@ -205,7 +205,10 @@ pub fn build<'a>(kind: LayerKind, o: usize, bytes: &'a [u8], tree: &mut Tree<'a>
         LayerKind::Geneve => {
             let Some(h) = bytes.first_chunk::<8>() else { return };
             tree.open_header(&GENEVE, o..end);
-            tree.label(&GENEVE, || format!("{}, VNI: {:#08x}", GENEVE.title, be24::<4, 8>(h)));
+            tree.label(&GENEVE, || {
+                let oam = if u8_at::<1, 8>(h) & 0x80 != 0 { ", OAM" } else { "" };
+                format!("{}, VNI: {:#08x}{oam}", GENEVE.title, be24::<4, 8>(h))
+            });
             table::add(GENEVE_ROWS, bytes, o, tree);
             if let Some(options) = bytes.get(8..).filter(|o| !o.is_empty()) {
                 tree.add(&GENEVE_OPTIONS, o + 8..end, options);

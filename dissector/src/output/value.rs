@@ -66,7 +66,7 @@ pub fn bytes(b: &[u8], between: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Text without anything that a terminal would obey: control characters (C0, C1), line separators and the marks that
-/// turn text around become `\x..` or `\u{..}`.
+/// turn text around become `\n` and its like, `\x..` or `\u{..}`.
 pub fn printable(text: &str) -> Cow<'_, str> {
     let odd = |c: char| {
         c.is_control()
@@ -78,6 +78,12 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     let mut out = String::with_capacity(text.len() + 8);
     for c in text.chars() {
         if odd(c) {
+            if let Some(short) = "\x07\x08\t\n\x0b\x0c\r".find(c) {
+                // as C has it, and tshark
+                out.push('\\');
+                out.extend("abtnvfr".chars().nth(short));
+                continue;
+            }
             let n = u32::from(c);
             // writing to a String cannot fail
             let _ = if n < 0x100 { write!(out, "\\x{n:02x}") } else { write!(out, "\\u{{{n:x}}}") };
@@ -150,6 +156,6 @@ mod tests {
     #[test]
     fn nothing_that_a_terminal_obeys() {
         assert_eq!(printable("plain → text"), "plain → text");
-        assert_eq!(printable("a\x1b]0;x\x07b\u{9b}31m\u{202e}"), "a\\x1b]0;x\\x07b\\x9b31m\\u{202e}");
+        assert_eq!(printable("a\x1b]0;x\x07b\u{9b}31m\u{202e}"), "a\\x1b]0;x\\ab\\x9b31m\\u{202e}");
     }
 }
