@@ -37,6 +37,8 @@ pub struct Options {
     pub ring_bytes: u32,
     /// Whether there is room for fault rules to keep their history.
     pub faults: bool,
+    /// Whether there is room for whole packets that a fault rule acted on.
+    pub fault_frames: bool,
 }
 
 /// Events that a person wants to see: all kinds but samples and CE marks.
@@ -59,6 +61,7 @@ impl Default for Options {
             snaplen: event::SHORT as u32,
             ring_bytes: 1 << 20,
             faults: false,
+            fault_frames: false,
         }
     }
 }
@@ -108,6 +111,9 @@ fn load_object(object: &[u8], options: &Options) -> Result<Ebpf, Error> {
             .map_max_entries(fault::map::STATES, fault::MAX_STATES)
             .map_max_entries(fault::map::EVENTS, fault::EVENT_RING_BYTES)
             .map_max_entries(fault::map::WATCH, fault::WATCH_RING_BYTES);
+    }
+    if options.fault_frames {
+        loader.map_max_entries(fault::map::FRAMES, fault::FRAME_RING_BYTES);
     }
     loader.load(object).map_err(Error::of_load)
 }

@@ -30,8 +30,10 @@ pub mod map {
     pub const CONFIG: &str = "FAULT_CONFIG";
     /// [`super::FaultOpcode`] by opcode byte.
     pub const OPCODES: &str = "FAULT_OPCODES";
-    /// [`super::FaultByte`] by byte.
-    pub const BYTES: &str = "FAULT_BYTES";
+    /// Rules by the last byte of the PSN.
+    pub const PSNS: &str = "FAULT_PSNS";
+    /// [`super::FaultPicks`], one entry.
+    pub const PICKS: &str = "FAULT_PICKS";
     /// Rules by TOS byte.
     pub const TOS: &str = "FAULT_TOS";
     /// Rules by AETH syndrome.
@@ -56,12 +58,16 @@ pub mod map {
     pub const STATES: &str = "FAULT_STATES";
     /// Ring of [`super::FaultEvent`].
     pub const EVENTS: &str = "FAULT_EVENTS";
+    /// Ring of [`super::FaultFrame`] and [`super::FaultLongFrame`].
+    pub const FRAMES: &str = "FAULT_FRAMES";
     /// Ring of [`super::FaultWatch`].
     pub const WATCH: &str = "FAULT_WATCH";
 }
 
 /// Bytes of the ring buffer for injections.
 pub const EVENT_RING_BYTES: u32 = 1 << 20;
+/// Bytes of the ring buffer for whole packets, if they are wanted.
+pub const FRAME_RING_BYTES: u32 = 1 << 25;
 /// Bytes of the ring buffer for watched packets.
 pub const WATCH_RING_BYTES: u32 = 1 << 23;
 /// Mark on a packet that the duplicate action has cloned, so that the clone is not looked at again.
@@ -152,6 +158,8 @@ pub struct FaultConfig {
     pub direction: [u64; 2],
     /// Rules that do not name a queue pair.
     pub any_qpn: u64,
+    /// Rules that name an address or prefix.
+    pub addressed: u64,
     /// Rules that take UD SENDs only as management datagrams (queue pairs 0 and 1).
     pub mad_only: u64,
     /// Rules that number flows and do not mean those of queue pairs 0 and 1.
@@ -164,6 +172,10 @@ pub struct FaultConfig {
     pub until_ns: u64,
     /// `CONFIG_*` bits.
     pub flags: u32,
+    /// For [`FaultPicks::v4`]: how far the byte is shifted in the word of source and destination as it lies in memory.
+    pub picks_v4: [u8; PICKS],
+    /// For [`FaultPicks::v6`]: how far the byte is shifted in its word.
+    pub picks_v6: [u8; PICKS],
     /// Explicit padding.
     pub pad: u32,
 }
@@ -172,6 +184,8 @@ pub struct FaultConfig {
 pub const CONFIG_DRY: u32 = 1;
 /// Report every RoCE packet to the watch ring.
 pub const CONFIG_WATCH: u32 = 2;
+/// Report each packet that a rule acts on in full, as [`FaultFrame`] or [`FaultLongFrame`].
+pub const CONFIG_FRAMES: u32 = 4;
 
 /// What user space knows about an opcode, out of the opcode table: one entry a byte.
 #[derive(Clone, Copy, Debug, Default)]
@@ -198,19 +212,18 @@ pub const OPCODE_ACK: u32 = 2;
 /// A datagram: the source queue pair tells flows apart, and queue pairs 0 and 1 are management.
 pub const OPCODE_DETH: u32 = 4;
 
-/// Rules that may match by the last byte of a number: one entry a byte. A rule about one PSN or one address is in
-/// one entry out of 256, so that most packets leave before anything is compared.
-#[derive(Clone, Copy, Debug, Default)]
+/// Address bytes that are looked at before addresses are compared.
+pub const PICKS: usize = 4;
+
+/// Rules that may match by single bytes of the addresses. Which bytes, [`FaultConfig::picks`] says: those that leave the
+/// fewest rules. A rule about an address or prefix is in few of the entries, so that most packets leave by them.
+#[derive(Clone, Copy, Debug)]
 #[repr(C)]
-pub struct FaultByte {
-    /// By the last byte of the PSN.
-    pub psn: u64,
-    /// By the last byte of the source address.
-    pub src: u64,
-    /// By the last byte of the destination address.
-    pub dst: u64,
-    /// Explicit padding.
-    pub pad: u64,
+pub struct FaultPicks {
+    /// IPv4, by pick and byte.
+    pub v4: [[u64; 256]; PICKS],
+    /// IPv6 and GRH: the n-th pick is a byte of the n-th word of source and destination.
+    pub v6: [[u64; 256]; PICKS],
 }
 
 /// The part of a rule that one look at the packet decides. Addresses are in network byte order, IPv4 as
@@ -440,6 +453,10 @@ pub struct FaultCounters {
     pub states_full: u64,
     /// Flows numbered so far.
     pub flows: u64,
+    /// Injections numbered so far.
+    pub serials: u64,
+    /// Whole packets that found no room in their ring.
+    pub frames_lost: u64,
 }
 
 /// What the programs of one CPU saw: one entry, per CPU.
@@ -458,6 +475,8 @@ pub struct FaultPassed {
 pub struct FaultEvent {
     /// `bpf_ktime_get_ns`.
     pub at_ns: u64,
+    /// Number of the injection, from 1.
+    pub serial: u64,
     /// The flow.
     pub flow: FaultFlowKey,
     /// Index of the rule.
@@ -490,6 +509,43 @@ pub struct FaultEvent {
     pub after: [u8; HEADER_BYTES],
 }
 
+/// What precedes the bytes of a whole packet.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct FrameHead {
+    /// [`FaultEvent::serial`].
+    pub serial: u64,
+    /// Bytes that are there.
+    pub len: u32,
+    /// Explicit padding.
+    pub pad: u32,
+}
+
+/// Bytes of a [`FaultFrame`].
+pub const FRAME_BYTES: usize = 496;
+/// Bytes of a [`FaultLongFrame`]: a payload of 4096 bytes within all its headers.
+pub const LONG_FRAME_BYTES: usize = 4592;
+
+/// A packet that a rule acted on: as it was if it is gone, else as it went on.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct FaultFrame {
+    /// Which.
+    pub head: FrameHead,
+    /// The frame.
+    pub bytes: [u8; FRAME_BYTES],
+}
+
+/// A longer one.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct FaultLongFrame {
+    /// Which.
+    pub head: FrameHead,
+    /// The frame.
+    pub bytes: [u8; LONG_FRAME_BYTES],
+}
+
 /// A RoCE packet that came by, as it left the engine.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
@@ -513,9 +569,11 @@ pub struct FaultWatch {
 }
 
 const _: () = {
-    assert!(size_of::<FaultConfig>() == 80);
+    assert!(size_of::<FaultConfig>() == 96);
     assert!(size_of::<FaultOpcode>() == 32);
-    assert!(size_of::<FaultByte>() == 32);
+    assert!(size_of::<FaultPicks>() == 2 * PICKS * 256 * 8);
+    assert!(size_of::<FaultFrame>() == 512);
+    assert!(size_of::<FaultLongFrame>() == 4608);
     assert!(size_of::<FaultMatch>() == 88);
     assert!(size_of::<FaultMatches>() == 88 * MAX_RULES);
     assert!(size_of::<FaultRule>() == 184);
@@ -524,8 +582,8 @@ const _: () = {
     assert!(size_of::<FaultSeen>() == 16);
     assert!(size_of::<FaultState>() == 40);
     assert!(size_of::<FaultTally>() == 32);
-    assert!(size_of::<FaultCounters>() == 40);
-    assert!(size_of::<FaultEvent>() == 104 + 2 * HEADER_BYTES);
+    assert!(size_of::<FaultCounters>() == 56);
+    assert!(size_of::<FaultEvent>() == 112 + 2 * HEADER_BYTES);
     assert!(size_of::<FaultWatch>() == 32 + HEADER_BYTES);
 };
 
@@ -580,7 +638,7 @@ mod pod {
     pod!(
         FaultConfig,
         FaultOpcode,
-        FaultByte,
+        FaultPicks,
         FaultMatch,
         FaultMatches,
         FaultRule,

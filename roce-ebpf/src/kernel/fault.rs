@@ -21,9 +21,9 @@ use dissector::wire::outer::{IPV4_LEN, IPV6_LEN, UDP_LEN};
 use dissector::wire::{Bth, Header, Psn, Qpn, Syndrome};
 use roce_ebpf::abi::Direction;
 use roce_ebpf::abi::fault::{
-    self as abi, Action, CERTAIN, CLONE_MARK, FaultByte, FaultConfig, FaultCounters, FaultEvent, FaultFlow,
-    FaultFlowKey, FaultMatches, FaultOpcode, FaultPassed, FaultRule, FaultSeen, FaultSeenKey, FaultState,
-    FaultStateKey, FaultTally, FaultWatch, HEADER_BYTES, MAX_RULES, draw,
+    self as abi, Action, CERTAIN, CLONE_MARK, FaultConfig, FaultCounters, FaultEvent, FaultFlow, FaultFlowKey,
+    FaultFrame, FaultLongFrame, FaultMatches, FaultOpcode, FaultPassed, FaultPicks, FaultRule, FaultSeen, FaultSeenKey,
+    FaultState, FaultStateKey, FaultTally, FaultWatch, FrameHead, HEADER_BYTES, MAX_RULES, PICKS, draw,
 };
 use roce_ebpf::abi::key::NO_QP;
 use roce_ebpf::checksum;
@@ -39,7 +39,9 @@ static FAULT_CONFIG: Array<FaultConfig> = Array::with_max_entries(1, 0);
 #[map]
 static FAULT_OPCODES: Array<FaultOpcode> = Array::with_max_entries(256, 0);
 #[map]
-static FAULT_BYTES: Array<FaultByte> = Array::with_max_entries(256, 0);
+static FAULT_PSNS: Array<u64> = Array::with_max_entries(256, 0);
+#[map]
+static FAULT_PICKS: Array<FaultPicks> = Array::with_max_entries(1, 0);
 #[map]
 static FAULT_TOS: Array<u64> = Array::with_max_entries(256, 0);
 #[map]
@@ -77,6 +79,8 @@ static FAULT_STATES: HashMap<FaultStateKey, FaultState> = HashMap::with_max_entr
 static FAULT_UNTOUCHED: Array<FaultState> = Array::with_max_entries(1, 0);
 #[map]
 static FAULT_EVENTS: RingBuf = RingBuf::with_byte_size(4096, 0);
+#[map]
+static FAULT_FRAMES: RingBuf = RingBuf::with_byte_size(4096, 0);
 #[map]
 static FAULT_WATCH: RingBuf = RingBuf::with_byte_size(4096, 0);
 
@@ -349,16 +353,17 @@ fn faulted<C: Act>(ctx: &C, p: &Parsed, config: &FaultConfig) -> (Verdict, u32) 
     if full | scope == 0 {
         return passed;
     }
-    let Some(key) = key(ctx, p) else { return passed };
-    let [.., src] = key.src[1].to_ne_bytes();
-    let [.., dst] = key.dst[1].to_ne_bytes();
-    let bytes = (FAULT_BYTES.get(p.psn & 0xff), FAULT_BYTES.get(src as u32), FAULT_BYTES.get(dst as u32));
-    let (Some(by_psn), Some(by_src), Some(by_dst)) = bytes else { return passed };
-    scope &= by_src.src & by_dst.dst;
-    full &= by_src.src & by_dst.dst & by_psn.psn;
+    if (full | scope) & config.addressed != 0 {
+        let Some(here) = by_addresses(ctx, p, config) else { return passed };
+        full &= here;
+        scope &= here;
+    }
+    let Some(by_psn) = FAULT_PSNS.get(p.psn & 0xff) else { return passed };
+    full &= *by_psn;
     if full | scope == 0 {
         return passed;
     }
+    let Some(key) = key(ctx, p) else { return passed };
     let Some((full, scope)) = matching(p, ctx.ifindex(), &key, full, scope) else { return passed };
     if full | scope == 0 {
         return passed;
@@ -384,6 +389,31 @@ fn faulted<C: Act>(ctx: &C, p: &Parsed, config: &FaultConfig) -> (Verdict, u32) 
 #[inline(always)]
 fn told_by(syndrome: u8) -> u64 {
     FAULT_SYNDROMES.get(syndrome as u32).copied().unwrap_or(0)
+}
+
+/// Rules that may match by the picked bytes of the addresses.
+#[inline(always)]
+fn by_addresses<C: Ctx>(ctx: &C, p: &Parsed, config: &FaultConfig) -> Option<u64> {
+    let table = FAULT_PICKS.get(0)?;
+    let mut rules = u64::MAX;
+    // source and destination stand beside each other
+    if p.kind == Net::V4 {
+        let both = u64::from_ne_bytes(*ctx.at::<8>(p.net_at + 12)?);
+        let mut n = 0;
+        while n < PICKS {
+            rules &= table.v4[n][(both >> (config.picks_v4[n] & 63)) as usize & 0xff];
+            n += 1;
+        }
+    } else {
+        let both = ctx.at::<32>(p.net_at + 8)?;
+        let words = [part::<0, 8, 32>(both), part::<8, 8, 32>(both), part::<16, 8, 32>(both), part::<24, 8, 32>(both)];
+        let mut n = 0;
+        while n < PICKS {
+            rules &= table.v6[n][(u64::from_ne_bytes(*words[n]) >> (config.picks_v6[n] & 63)) as usize & 0xff];
+            n += 1;
+        }
+    }
+    Some(rules)
 }
 
 /// Addresses in memory order, IPv4 as `::ffff:a.b.c.d`.
@@ -702,6 +732,9 @@ fn act<C: Act>(
     index: u32,
 ) -> Verdict {
     let Some(rule) = FAULT_RULES.get(index) else { return Verdict::Pass };
+    let counters = FAULT_COUNTERS.get_ptr_mut(0);
+    // SAFETY: a field of a map value.
+    let serial = counters.map_or(0, |c| unsafe { fetch_add(&raw mut (*c).serials, 1) } + 1);
     let Some(mut slot) = FAULT_EVENTS.reserve::<FaultEvent>(0) else {
         bump!(events_lost);
         return match apply(ctx, p, config, opcode, rule) {
@@ -719,6 +752,7 @@ fn act<C: Act>(
     // SAFETY: the slot is as large as the event, and every field that is read is written.
     unsafe {
         (*event).at_ns = bpf_ktime_get_ns();
+        (*event).serial = serial;
         (*event).flow = *key;
         (*event).rule = index;
         (*event).action = rule.action;
@@ -729,7 +763,7 @@ fn act<C: Act>(
         (*event).opcode = p.opcode as u32;
         (*event).length = ctx.buffer_len();
         (*event).bth = p.bth_at as u32;
-        (*event).before_len = head(ctx, (&raw mut (*event).before).cast());
+        (*event).before_len = head::<C, HEADER_BYTES>(ctx, (&raw mut (*event).before).cast());
     }
     let Some(verdict) = apply(ctx, p, config, opcode, rule) else {
         slot.discard(0);
@@ -742,28 +776,55 @@ fn act<C: Act>(
         (*event).length_after = ctx.buffer_len();
         (*event).after_len = 0;
         if verdict == Verdict::Pass {
-            (*event).after_len = head(ctx, (&raw mut (*event).after).cast());
+            (*event).after_len = head::<C, HEADER_BYTES>(ctx, (&raw mut (*event).after).cast());
         }
     }
     slot.submit(0);
+    if config.flags & abi::CONFIG_FRAMES != 0 {
+        let long = ctx.buffer_len() > abi::FRAME_BYTES as u32;
+        if !(if long { long_frame(ctx, serial) } else { short_frame(ctx, serial) }) {
+            bump!(frames_lost);
+        }
+    }
     verdict
 }
+
+macro_rules! frame {
+    ($name:ident, $record:ty, $room:expr) => {
+        /// Reports the frame as it is now; `false` if there was no room.
+        #[inline(always)]
+        fn $name<C: Ctx>(ctx: &C, serial: u64) -> bool {
+            let Some(mut slot) = FAULT_FRAMES.reserve::<$record>(0) else { return false };
+            let record = slot.as_mut_ptr();
+            // SAFETY: the slot is as large as the record; of its bytes only those are read that were written.
+            unsafe {
+                let len = head::<C, { $room }>(ctx, (&raw mut (*record).bytes).cast());
+                core::ptr::write(&raw mut (*record).head, FrameHead { serial, len, pad: 0 });
+            }
+            slot.submit(0);
+            true
+        }
+    };
+}
+
+frame!(short_frame, FaultFrame, abi::FRAME_BYTES);
+frame!(long_frame, FaultLongFrame, abi::LONG_FRAME_BYTES);
 
 /// Copies the first bytes of the frame to `to`; how many.
 ///
 /// # Safety
-/// `to` must have room for [`HEADER_BYTES`].
+/// `to` must have room for `ROOM` bytes.
 #[inline(always)]
-unsafe fn head<C: Ctx>(ctx: &C, to: *mut u8) -> u32 {
+unsafe fn head<C: Ctx, const ROOM: usize>(ctx: &C, to: *mut u8) -> u32 {
     let there = ctx.buffer_len();
-    let len = if there < HEADER_BYTES as u32 { there } else { HEADER_BYTES as u32 };
+    let len = if there < ROOM as u32 { there } else { ROOM as u32 };
     // The verifier wants a length that it can see is neither 0 nor too large. That of 6.1 learns nothing from `!= 0`, so
     // the bound is put on the length less one, which the compiler must not see through.
     let less = (len as u64).wrapping_sub(1);
     // SAFETY: a local variable.
     let less = unsafe { core::ptr::read_volatile(&raw const less) };
     // SAFETY: the caller vouches for `to`.
-    if less < HEADER_BYTES as u64 && unsafe { ctx.load(0, to, less as u32 + 1) } { less as u32 + 1 } else { 0 }
+    if less < ROOM as u64 && unsafe { ctx.load(0, to, less as u32 + 1) } { less as u32 + 1 } else { 0 }
 }
 
 /// `None` if the packet has not what the action needs.
@@ -869,7 +930,7 @@ fn watch<C: Act>(ctx: &C, p: &Parsed, verdict: Verdict, rule: u32) {
         (*w).ifindex = ctx.ifindex();
         (*w).dropped = (verdict == Verdict::Drop) as u32;
         (*w).rule = rule;
-        (*w).head_len = head(ctx, (&raw mut (*w).head).cast());
+        (*w).head_len = head::<C, HEADER_BYTES>(ctx, (&raw mut (*w).head).cast());
     }
     slot.submit(0);
 }

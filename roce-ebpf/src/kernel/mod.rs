@@ -25,7 +25,7 @@ use self::outer::Outer;
 
 /// Its name is the version of the map layout ([`roce_ebpf::abi::global::ABI`]).
 #[unsafe(no_mangle)]
-static ROCE_ABI_4: Global<u32> = Global::new(roce_ebpf::abi::global::ABI_VERSION);
+static ROCE_ABI_5: Global<u32> = Global::new(roce_ebpf::abi::global::ABI_VERSION);
 #[unsafe(no_mangle)]
 static ROCE_PORT: Global<u16> = Global::new(ROCE_UDP_PORT);
 #[unsafe(no_mangle)]

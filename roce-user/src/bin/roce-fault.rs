@@ -33,7 +33,8 @@ Examples:
   roce-fault once -i eth1 --corrupt icrc --opcode 'read-response last' --nth 3
 
 Exit status: 0 all expectations held; 1 one failed, or nothing was injected; 2 usage or scenario error;
-3 cannot attach here; else the command's own status, when it failed and no expectation says otherwise.";
+3 cannot attach here; 130 a signal ended the run before its command; else the command's own status, when it failed
+and no expectation says otherwise.";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -53,7 +54,8 @@ struct Common {
     /// Interface; may be given several times.
     #[arg(short, long = "interface", value_name = "IF", required = true)]
     interface: Vec<String>,
-    /// End after this time at the latest: 500ms, 30s, 2m (the scenario's limit, else 30 s).
+    /// End after this time at the latest: 500ms, 30s, 2m (the scenario's limit, else 30 s). Counts from the moment at
+    /// which the rules are active and the command starts; loading and attaching before it do not count.
     #[arg(long = "for", value_name = "TIME", value_parser = duration)]
     limit: Option<Duration>,
     /// Seed of the random decisions.
@@ -65,7 +67,7 @@ struct Common {
     /// Write the expectations as JUnit XML (- for standard output).
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
-    /// Write each injected packet, with a comment that names its rule (pcapng).
+    /// Write each injected packet in full, with a comment that names its rule (pcapng).
     #[arg(long, value_name = "FILE.pcapng", value_parser = pcapng)]
     pcap: Option<PathBuf>,
     /// Count what would be hit, change nothing.
@@ -374,14 +376,10 @@ fn go(mut scenario: Scenario, common: Common) -> Ended {
     }
     let machine = to_stdout(&common.json) || to_stdout(&common.junit);
     // what cannot be written is found out before the run, not after
+    let mut made = Made::default();
     for path in [&common.json, &common.junit, &common.pcap].into_iter().flatten() {
         if path.as_os_str() != "-" {
-            std::fs::OpenOptions::new()
-                .write(true)
-                .create(true)
-                .truncate(false)
-                .open(path)
-                .map_err(|e| (2, format!("cannot write {}: {e}", path.display())))?;
+            made.open(path).map_err(|e| (2, format!("cannot write {}: {e}", path.display())))?;
         }
     }
     let options = Options {
@@ -402,25 +400,58 @@ fn go(mut scenario: Scenario, common: Common) -> Ended {
     let mut talk = |line: &str| {
         let _closed = writeln!(io::stderr(), "roce-fault: {line}");
     };
-    let Outcome { report, code } =
+    let Outcome { report, code, pcap } =
         run::run(&scenario, &options, &stop, &mut talk).map_err(|e| (e.code(), e.to_string()))?;
+    made.keep();
     let write = |path: &Path, text: &str| {
         if path.as_os_str() == "-" {
             return out(text);
         }
         std::fs::write(path, text).map_err(|e| (2, format!("cannot write {}: {e}", path.display())))
     };
+    // one that cannot be written does not take the others with it
+    let mut written = Vec::new();
+    if !machine {
+        written.push(out(&report.text()));
+    }
     if let Some(path) = &common.json {
-        let mut text = serde_json::to_string_pretty(&report).map_err(|e| (2, format!("cannot write JSON: {e}")))?;
-        text.push('\n');
-        write(path, &text)?;
+        let text = serde_json::to_string_pretty(&report).map_err(|e| (2, format!("cannot write JSON: {e}")));
+        written.push(text.and_then(|t| write(path, &(t + "\n"))));
     }
     if let Some(path) = &common.junit {
-        let text = report.junit().map_err(|e| (2, format!("cannot write JUnit: {e}")))?;
-        write(path, &text)?;
+        let text = report.junit().map_err(|e| (2, format!("cannot write JUnit: {e}")));
+        written.push(text.and_then(|t| write(path, &t)));
     }
-    if !machine {
-        out(&report.text())?;
+    if let Some(e) = pcap {
+        written.push(Err((2, e.to_string())));
     }
+    written.into_iter().collect::<Result<Vec<()>, _>>()?;
     Ok(code)
+}
+
+/// Files that were made to see whether they can be written; those of a run that never began are taken away again.
+#[derive(Default)]
+struct Made(Vec<PathBuf>);
+
+impl Made {
+    fn open(&mut self, path: &Path) -> io::Result<()> {
+        let there = path.exists();
+        std::fs::OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
+        if !there {
+            self.0.push(path.to_owned());
+        }
+        Ok(())
+    }
+
+    fn keep(&mut self) {
+        self.0.clear();
+    }
+}
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        for path in &self.0 {
+            let _gone = std::fs::remove_file(path);
+        }
+    }
 }

@@ -12,7 +12,7 @@ use dissector::wire::ROCE_UDP_PORT;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use roce_ebpf::abi::fault::{
     self as abi, FOREVER, FaultConfig, FaultCounters, FaultEvent, FaultMatch, FaultMatches, FaultPassed, FaultTally,
-    FaultWatch, MAX_RULES, map,
+    FaultWatch, FrameHead, MAX_RULES, map,
 };
 
 use super::lower;
@@ -41,8 +41,19 @@ pub struct Setup<'a> {
     pub dry: bool,
     /// Report every RoCE packet, not only those that a rule acts on.
     pub watch: bool,
+    /// Report the packets that rules act on in full.
+    pub frames: bool,
     /// XDP mode.
     pub mode: Mode,
+}
+
+/// A packet that a rule acted on.
+#[derive(Clone, Debug)]
+pub struct Whole {
+    /// [`FaultEvent::serial`] of the injection.
+    pub serial: u64,
+    /// As it was if it is gone, else as it went on.
+    pub bytes: Vec<u8>,
 }
 
 /// An injection, as the kernel reports it.
@@ -72,6 +83,7 @@ pub struct Engine {
     passed: PerCpuArray<MapData, FaultPassed>,
     events: RingBuf<MapData>,
     watch: RingBuf<MapData>,
+    frames: RingBuf<MapData>,
     tables: lower::Tables,
     rules: usize,
     clock: Clock,
@@ -103,6 +115,7 @@ impl Engine {
             max_flows: 1,
             ring_bytes: 4096,
             faults: true,
+            fault_frames: setup.frames,
             ..Options::default()
         };
         let mut ebpf = load::load(&options)?;
@@ -115,7 +128,11 @@ impl Engine {
             tables.config.flags |= abi::CONFIG_WATCH;
         }
         fill(&mut ebpf, map::OPCODES, &tables.opcodes)?;
-        fill(&mut ebpf, map::BYTES, &tables.bytes)?;
+        if setup.frames {
+            tables.config.flags |= abi::CONFIG_FRAMES;
+        }
+        fill(&mut ebpf, map::PSNS, &tables.psns)?;
+        fill(&mut ebpf, map::PICKS, std::slice::from_ref(&*tables.picks))?;
         fill(&mut ebpf, map::TOS, &tables.tos)?;
         fill(&mut ebpf, map::SYNDROMES, &tables.syndromes)?;
         let mut rows = [FaultMatch::default(); MAX_RULES];
@@ -140,6 +157,7 @@ impl Engine {
             passed: PerCpuArray::try_from(take(&mut ebpf, map::PASSED)?).map_err(|e| unusable(map::PASSED, e))?,
             events: RingBuf::try_from(take(&mut ebpf, map::EVENTS)?).map_err(|e| unusable(map::EVENTS, e))?,
             watch: RingBuf::try_from(take(&mut ebpf, map::WATCH)?).map_err(|e| unusable(map::WATCH, e))?,
+            frames: RingBuf::try_from(take(&mut ebpf, map::FRAMES)?).map_err(|e| unusable(map::FRAMES, e))?,
             rules: setup.rules.len(),
             clock: Clock::now(),
             ends: FOREVER,
@@ -220,8 +238,8 @@ impl Engine {
         if self.may_outlive && self.tables.config.active != 0 && now.saturating_sub(self.told) > beat {
             self.tell(now)?;
         }
-        let mut fds =
-            [PollFd::new(self.events.as_fd(), PollFlags::POLLIN), PollFd::new(self.watch.as_fd(), PollFlags::POLLIN)];
+        let rings = [&self.events, &self.watch, &self.frames];
+        let mut fds = rings.map(|r| PollFd::new(r.as_fd(), PollFlags::POLLIN));
         let ms = u16::try_from(most.as_millis().max(1)).unwrap_or(u16::MAX);
         match poll(&mut fds, PollTimeout::from(ms)) {
             Ok(_) | Err(nix::errno::Errno::EINTR) => Ok(()),
@@ -234,6 +252,14 @@ impl Engine {
         let item = self.events.next()?;
         let event = record::<FaultEvent>(&item)?;
         Some(Injection { at: self.clock.wall(event.at_ns), event })
+    }
+
+    /// The next whole packet. Its injection is reported before it.
+    pub fn next_frame(&mut self) -> Option<Whole> {
+        let item = self.frames.next()?;
+        let (head, bytes) = item.split_at_checked(size_of::<FrameHead>())?;
+        let head = record::<FrameHead>(head)?;
+        Some(Whole { serial: head.serial, bytes: bytes.get(..bytes.len().min(head.len as usize))?.to_vec() })
     }
 
     /// The next watched packet.

@@ -124,6 +124,8 @@ pub struct Evidence<'a> {
     pub command: Option<&'a Ended>,
     /// Nothing was changed, only counted.
     pub dry: bool,
+    /// A signal ended the run before its command did.
+    pub interrupted: bool,
 }
 
 fn check(name: &str, ok: bool, detail: String) -> Check {
@@ -143,9 +145,19 @@ pub fn judge(expect: &Expect, mut evidence: Evidence<'_>) -> Vec<Check> {
     } else if let Some(c) = evidence.command
         && c.killed
     {
-        out.push(check("command-ended", false, "the command did not end within the time limit and was killed".into()));
+        out.push(not_ended(&evidence));
     }
     out
+}
+
+/// The command was ended by us.
+fn not_ended(e: &Evidence<'_>) -> Check {
+    let why = if e.interrupted {
+        "the run was interrupted by a signal, and the command ended with it"
+    } else {
+        "the command did not end within the time limit and was killed"
+    };
+    check("command-ended", false, why.into())
 }
 
 fn injections(expect: &Expect, e: &Evidence<'_>, out: &mut Vec<Check>) {
@@ -202,7 +214,7 @@ fn command(expect: &Expect, e: &Evidence<'_>, out: &mut Vec<Check>) {
         return;
     };
     if c.killed {
-        out.push(check("command-ended", false, "the command did not end within the time limit and was killed".into()));
+        out.push(not_ended(e));
     }
     if let Some(code) = expect.exit {
         let detail = match (c.status, c.signal) {
@@ -419,6 +431,7 @@ mod tests {
                 witness: None,
                 command: None,
                 dry: false,
+                interrupted: false,
             }
         }
         let none = judge(&Expect::default(), evidence(&[FaultTally::default()]));

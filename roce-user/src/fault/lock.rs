@@ -111,13 +111,33 @@ pub fn holder(interface: &Interface) -> Option<Holder> {
     folders().iter().find_map(|folder| holder_of(&folder.join(&name)))
 }
 
+/// Whoever looks at the locks of a folder or changes them holds this meanwhile, which takes microseconds: a look must not
+/// be taken for a hold.
+fn quiet(folder: &Path) -> Option<Flock<File>> {
+    Flock::lock(File::open(folder).ok()?, FlockArg::LockExclusive).ok()
+}
+
 fn holder_of(path: &Path) -> Option<Holder> {
+    let _quiet = quiet(path.parent()?)?;
     let mut file = File::open(path).ok()?;
     let mut text = String::new();
     (&mut file).take(1 << 20).read_to_string(&mut text).ok()?;
     match Flock::lock(file, FlockArg::LockSharedNonblock) {
         Ok(_) => None,
         Err(_) => serde_json::from_str(&text).ok(),
+    }
+}
+
+/// Removes the locks of a quiet folder that nobody holds: a killed process leaves its file, though not its hold on it.
+fn sweep(folder: &Path) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for path in entries.flatten().map(|e| e.path()).filter(|p| p.extension().is_some_and(|x| x == "lock")) {
+        let opened = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC).open(&path);
+        if let Ok(file) = opened
+            && Flock::lock(file, FlockArg::LockExclusiveNonblock).is_ok()
+        {
+            let _ = fs::remove_file(&path);
+        }
     }
 }
 
@@ -151,6 +171,8 @@ impl Lock {
         let path = folder.join(name);
         let failed = |source: std::io::Error| LockError::Io { path: path.display().to_string(), source };
         make(folder).map_err(failed)?;
+        let _quiet = quiet(folder);
+        sweep(folder);
         loop {
             let file = OpenOptions::new()
                 .read(true)

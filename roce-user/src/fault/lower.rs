@@ -6,7 +6,8 @@ use dissector::wire::opcode::{FLAGS, Flags};
 use dissector::wire::outer::{ECN_CE, ECN_ECT0, ECN_ECT1, ECN_NOT_ECT, dscp, ecn};
 use dissector::wire::{Class, Header, Kind, Op, Role, Syndrome, Transport};
 use roce_ebpf::abi::fault::{
-    self as abi, Action, CERTAIN, FOREVER, FaultByte, FaultConfig, FaultMatch, FaultOpcode, FaultRule, MAX_RULES,
+    self as abi, Action, CERTAIN, FOREVER, FaultConfig, FaultMatch, FaultOpcode, FaultPicks, FaultRule, MAX_RULES,
+    PICKS,
 };
 
 use super::rule::{Direction, Fault, Per, Rule};
@@ -19,8 +20,10 @@ pub struct Tables {
     pub config: FaultConfig,
     /// By opcode byte.
     pub opcodes: Vec<FaultOpcode>,
-    /// By the last byte of PSN and addresses.
-    pub bytes: Vec<FaultByte>,
+    /// By the last byte of the PSN.
+    pub psns: Vec<u64>,
+    /// By single bytes of the addresses.
+    pub picks: Box<FaultPicks>,
     /// By TOS byte.
     pub tos: Vec<u64>,
     /// By AETH syndrome, for acknowledges.
@@ -39,7 +42,8 @@ pub fn lower(rules: &[Rule], seed: u64, ifindex_of: impl Fn(&str) -> Option<u32>
     let mut t = Tables {
         config: FaultConfig { seed, ..FaultConfig::default() },
         opcodes: (0..=255).map(opcode).collect(),
-        bytes: vec![FaultByte::default(); 256],
+        psns: vec![0; 256],
+        picks: Box::new(FaultPicks { v4: [[0; 256]; PICKS], v6: [[0; 256]; PICKS] }),
         tos: vec![0; 256],
         syndromes: vec![0; 256],
         qpns: Vec::new(),
@@ -65,17 +69,14 @@ pub fn lower(rules: &[Rule], seed: u64, ifindex_of: impl Fn(&str) -> Option<u32>
             }
         }
         let (first, span) = psns(rule, false);
-        for (byte, entry) in (0u8..=255).zip(&mut t.bytes) {
+        for (byte, word) in (0u8..=255).zip(&mut t.psns) {
             // distance of the byte from the first one's last byte
             if u32::from(byte).wrapping_sub(first) & 0xff <= span {
-                entry.psn |= bit;
+                *word |= bit;
             }
-            if rule.src.is_none_or(|p| may_end_in(p, byte)) {
-                entry.src |= bit;
-            }
-            if rule.dst.is_none_or(|p| may_end_in(p, byte)) {
-                entry.dst |= bit;
-            }
+        }
+        if rule.src.or(rule.dst).is_some() {
+            t.config.addressed |= bit;
         }
         for (byte, word) in (0u8..=255).zip(&mut t.tos) {
             if rule.dscp.is_none_or(|d| d == dscp(byte)) && ecn_fits(rule.fault, ecn(byte)) {
@@ -109,16 +110,96 @@ pub fn lower(rules: &[Rule], seed: u64, ifindex_of: impl Fn(&str) -> Option<u32>
         t.matches.push(first_part(rule, rule.interface.as_deref().and_then(&ifindex_of).unwrap_or(0)));
         t.rules.push(second_part(rule, flags));
     }
+    picks(rules, &mut t);
     t
 }
 
-/// Whether an address of the prefix can have this last byte.
-fn may_end_in(prefix: Prefix, byte: u8) -> bool {
-    let (last, whole) = match prefix.address {
-        IpAddr::V4(a) => (a.octets().last().copied(), 32),
-        IpAddr::V6(a) => (a.octets().last().copied(), 128),
+/// The addresses of a rule as bytes of a packet, source and destination beside each other.
+struct Addresses {
+    /// The rule's bit.
+    bit: u64,
+    /// Bytes under the mask.
+    value: Vec<u8>,
+    /// Bits that count.
+    mask: Vec<u8>,
+    /// How much of it is left by the bytes picked so far, of all values that they could have.
+    left: f64,
+}
+
+impl Addresses {
+    /// `bytes` of each address, counted from its end as IPv6; `None` if what lies before them cannot be that of an
+    /// IPv4 address.
+    fn of(n: usize, rule: &Rule, bytes: usize) -> Option<Self> {
+        let mut all = Self { bit: 1 << n, value: Vec::new(), mask: Vec::new(), left: 1.0 };
+        let v4 = std::net::Ipv4Addr::UNSPECIFIED.to_ipv6_mapped().octets();
+        for prefix in [rule.src, rule.dst] {
+            let (value, mask) = masked(prefix);
+            let ((head, value), (ignored, mask)) = (value.split_at(16 - bytes), mask.split_at(16 - bytes));
+            if head.iter().zip(ignored).zip(v4).any(|((v, m), b)| b & m != *v) {
+                return None;
+            }
+            all.value.extend(value);
+            all.mask.extend(mask);
+        }
+        Some(all)
+    }
+
+    /// Value and mask of a byte.
+    fn at(&self, place: usize) -> (u8, u8) {
+        (self.value.get(place).copied().unwrap_or(0), self.mask.get(place).copied().unwrap_or(0))
+    }
+}
+
+/// Picks the bytes of the addresses that leave the fewest rules, and fills their tables.
+fn picks(rules: &[Rule], t: &mut Tables) {
+    let family = |bytes| -> Vec<Addresses> {
+        rules.iter().take(MAX_RULES).enumerate().filter_map(|(n, r)| Addresses::of(n, r, bytes)).collect()
     };
-    prefix.length < whole || last == Some(byte)
+    // an IPv4 pair is one word, any bytes of which may be picked; of an IPv6 pair one byte a word
+    let (mut v4, mut v6) = (family(4), family(16));
+    let mut places: Vec<usize> = (0..8).collect();
+    for (shift, table) in t.config.picks_v4.iter_mut().zip(&mut t.picks.v4) {
+        let place = pick(&mut v4, &places, table);
+        places.retain(|p| *p != place);
+        *shift = shifted(place);
+    }
+    for (n, (shift, table)) in t.config.picks_v6.iter_mut().zip(&mut t.picks.v6).enumerate() {
+        let places: Vec<usize> = (n * 8..n * 8 + 8).collect();
+        *shift = shifted(pick(&mut v6, &places, table));
+    }
+}
+
+/// How far a byte is shifted in its word, as the word lies in memory.
+fn shifted(place: usize) -> u8 {
+    let byte = u8::try_from(place % 8).unwrap_or(0);
+    if cfg!(target_endian = "little") { byte * 8 } else { 56 - byte * 8 }
+}
+
+/// Picks one byte among `places`, and fills its table.
+fn pick(rules: &mut [Addresses], places: &[usize], table: &mut [u64; 256]) -> usize {
+    let share = |(_, mask): (u8, u8)| 0.5f64.powi(i32::try_from(mask.count_ones()).unwrap_or(0));
+    let mut best = (0, f64::INFINITY, 0);
+    for place in places.iter().copied() {
+        let left: f64 = rules.iter().map(|r| r.left * share(r.at(place))).sum();
+        let mut kinds: Vec<_> = rules.iter().map(|r| r.at(place)).collect();
+        kinds.sort_unstable();
+        kinds.dedup();
+        // the more the rules differ in it, the more of them it tells apart; and what is later differs more between hosts
+        if left < best.1 || left <= best.1 && kinds.len() >= best.2 {
+            best = (place, left, kinds.len());
+        }
+    }
+    let place = best.0;
+    for r in rules {
+        let (value, mask) = r.at(place);
+        r.left *= share((value, mask));
+        for (byte, word) in (0u8..=255).zip(table.iter_mut()) {
+            if byte & mask == value {
+                *word |= r.bit;
+            }
+        }
+    }
+    place
 }
 
 /// Whether there is anything to do at this ECN codepoint: a switch marks only what is ECT, and what is marked
@@ -238,21 +319,26 @@ fn psns(rule: &Rule, relative: bool) -> (u32, u32) {
     }
 }
 
-/// Address and mask as two words in memory order of the packet.
-fn words(prefix: Option<Prefix>) -> ([u64; 2], [u64; 2]) {
-    let Some(p) = prefix else { return ([0; 2], [0; 2]) };
+/// Address and mask as bytes of the packet, IPv4 as `::ffff:a.b.c.d`.
+fn masked(prefix: Option<Prefix>) -> ([u8; 16], [u8; 16]) {
+    let Some(p) = prefix else { return ([0; 16], [0; 16]) };
     let (v6, length) = match p.address {
         IpAddr::V4(a) => (a.to_ipv6_mapped(), u32::from(p.length) + 96),
         IpAddr::V6(a) => (a, u32::from(p.length)),
     };
     let mask = if length == 0 { 0 } else { u128::MAX << (128 - length.min(128)) };
-    let split = |v: u128| {
-        let b = v.to_be_bytes();
+    ((u128::from(v6) & mask).to_be_bytes(), mask.to_be_bytes())
+}
+
+/// Address and mask as two words in memory order of the packet.
+fn words(prefix: Option<Prefix>) -> ([u64; 2], [u64; 2]) {
+    let (value, mask) = masked(prefix);
+    let split = |b: [u8; 16]| {
         let (head, tail) = b.split_at(8);
         let word = |s: &[u8]| u64::from_ne_bytes(s.try_into().unwrap_or_default());
         [word(head), word(tail)]
     };
-    (split(u128::from(v6) & mask), split(mask))
+    (split(value), split(mask))
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a probability times 2^32 fits")]

@@ -1,5 +1,6 @@
 //! A run in words, as JSON, as JUnit, and its packets as pcapng.
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -76,6 +77,8 @@ pub struct Report {
     pub started: f64,
     /// Seconds.
     pub duration_s: f64,
+    /// A signal ended the run before its command did.
+    pub interrupted: bool,
     /// Nothing was changed, only counted.
     pub dry_run: bool,
     /// All expectations held.
@@ -210,12 +213,18 @@ impl Report {
                 (None, Some(n)) => format!("was ended by signal {n}"),
                 (None, None) => "ended".to_owned(),
             };
-            let _ = writeln!(s, "  command {how} after {:.3} s", c.duration_s);
+            let whose = if self.interrupted { " (interrupted: ended together with this run)" } else { "" };
+            let _ = writeln!(s, "  command {how} after {:.3} s{whose}", c.duration_s);
         }
         for c in &self.checks {
             let _ = writeln!(s, "  {} {}: {}", if c.ok { "ok  " } else { "FAIL" }, c.name, c.detail);
         }
-        let _ = writeln!(s, "{}", if self.passed { "passed" } else { "FAILED" });
+        let verdict = match (self.interrupted, self.passed) {
+            (true, _) => "interrupted: no verdict",
+            (_, true) => "passed",
+            _ => "FAILED",
+        };
+        let _ = writeln!(s, "{verdict}");
         s
     }
 
@@ -228,6 +237,7 @@ impl Report {
         suite.set_time(duration);
         suite.add_property(("seed", self.seed.to_string().as_str()));
         suite.add_property(("interfaces", self.interfaces.join(",").as_str()));
+        suite.add_property(("interrupted", if self.interrupted { "true" } else { "false" }));
         for c in &self.checks {
             let mut status =
                 if c.ok { TestCaseStatus::success() } else { TestCaseStatus::non_success(NonSuccessKind::Failure) };
@@ -248,11 +258,12 @@ impl Report {
     }
 }
 
-/// Writes one packet an injection: as it was for a drop, as it went on for anything else, with a comment that
-/// names the rule.
+/// Writes one packet an injection: as it was for a drop, as it went on for anything else, with a comment that names the
+/// rule. A packet that is not in `frames` is written as far as its headers were reported.
 pub fn pcap(
     path: &Path,
     injections: &[Injection],
+    frames: &HashMap<u64, Vec<u8>>,
     rules: &[Rule],
     interfaces: &[(u32, String)],
 ) -> Result<(), WriteError> {
@@ -269,16 +280,24 @@ pub fn pcap(
     for (n, i) in (1u64..).zip(injections) {
         let e = &i.event;
         let gone = e.after_len == 0;
-        let (bytes, wire_len) = if gone {
+        let (head, wire_len) = if gone {
             (part(&e.before, e.before_len), e.length)
         } else {
             (part(&e.after, e.after_len), e.length_after)
         };
+        let bytes = frames.get(&e.serial).filter(|f| f.len() >= head.len()).map_or(head, Vec::as_slice);
         let rule = rules.get(e.rule as usize).map_or("?", |r| r.name.as_str());
         let action = Action::of(e.action).map_or("?", Action::name);
         let shown = if gone { "as it was" } else { "as it went on" };
-        let comment =
+        let mut comment =
             format!("rule {rule:?}: {action}, transmission {} of PSN {}; the packet {shown}", e.occurrence, e.psn);
+        if !gone {
+            // what changed, as far as the reported headers show it
+            let _ = changes(&mut comment, part(&e.before, e.before_len), part(&e.after, e.after_len));
+        }
+        if bytes.len() < wire_len as usize {
+            let _ = write!(comment, "; cut to {} of {wire_len} bytes by roce-fault", bytes.len());
+        }
         let options = option(1, comment.as_bytes());
         let slot = interfaces.iter().position(|(x, _)| *x == e.ifindex).unwrap_or(0);
         let record = Record {
@@ -293,6 +312,23 @@ pub fn pcap(
         writer.write(&record, &described)?;
     }
     writer.finish()
+}
+
+/// The bytes that differ, as "byte 15: 02 -> 03".
+fn changes(s: &mut String, before: &[u8], after: &[u8]) -> std::fmt::Result {
+    const SHOWN: usize = 8;
+    let differing = before.iter().zip(after).enumerate().filter(|(_, (b, a))| a != b);
+    for (n, (at, (b, a))) in differing.enumerate() {
+        match n {
+            0 => write!(s, "; byte {at}: {b:02x} -> {a:02x}")?,
+            SHOWN.. => return write!(s, ", ..."),
+            _ => write!(s, ", byte {at}: {b:02x} -> {a:02x}")?,
+        }
+    }
+    if before.len() > after.len() {
+        write!(s, "; shorter than it was")?;
+    }
+    Ok(())
 }
 
 /// A pcapng option, little-endian, padded to four bytes.

@@ -1,5 +1,6 @@
 //! A run: attach, start the command, watch, detach, judge.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -22,6 +23,10 @@ use crate::stop::Stop;
 
 /// Injections that are kept for the report; those beyond are counted.
 const MOST_LISTED: usize = 100_000;
+/// Bytes of whole packets that are kept for the capture file; of those beyond the headers are written.
+const MOST_FRAME_BYTES: usize = 1 << 28;
+/// Exit status of a run that a signal ended before its command did: there is no verdict (what a shell makes of SIGINT).
+const INTERRUPTED: u8 = 130;
 /// How long one look at the rings waits.
 const TICK: Duration = Duration::from_millis(10);
 /// How often it is checked that the interfaces are still there.
@@ -68,16 +73,13 @@ pub enum RunError {
         /// Its address.
         address: std::net::IpAddr,
     },
-    /// The packets could not be written.
-    #[error(transparent)]
-    Pcap(#[from] WriteError),
 }
 
 impl RunError {
     /// The exit status that says so.
     pub const fn code(&self) -> u8 {
         match self {
-            Self::Usage(_) | Self::Pcap(_) => 2,
+            Self::Usage(_) => 2,
             Self::Kernel(_) | Self::Lock(_) | Self::Login { .. } => 3,
         }
     }
@@ -90,6 +92,8 @@ pub struct Outcome {
     pub report: Report,
     /// Exit status.
     pub code: u8,
+    /// Why the packets could not be written, if they could not.
+    pub pcap: Option<WriteError>,
 }
 
 /// Whether any expectation needs the packets that no rule acts on.
@@ -118,6 +122,7 @@ pub fn run(
         port: scenario.port,
         dry: options.dry,
         watch,
+        frames: options.pcap.is_some(),
         mode: options.mode,
     };
     let mut engine = Engine::new(&setup, &interfaces)?;
@@ -153,7 +158,13 @@ pub fn run(
     };
     talk(&format!("active on {} for at most {}", how.join(", "), show_duration(limit)));
     let port = scenario.port.unwrap_or(ROCE_UDP_PORT);
-    let mut seen = Collected { injections: Vec::new(), omitted: 0, witness: watch.then(|| Witness::new(port)) };
+    let mut seen = Collected {
+        injections: Vec::new(),
+        omitted: 0,
+        frames: HashMap::new(),
+        frame_bytes: 0,
+        witness: watch.then(|| Witness::new(port)),
+    };
     let deadline = begun + limit;
     let mut ended = None;
     let mut interrupted = false;
@@ -188,6 +199,7 @@ pub fn run(
         }
         engine.wait(left.min(TICK))?;
     }
+    let interrupted = interrupted && command.is_some();
     if let Some(r) = command {
         ended = Some(r.kill().map_err(|e| Error::system("cannot end the command", e))?);
     }
@@ -211,20 +223,21 @@ pub fn run(
             witness: seen.witness.as_mut(),
             command: ended.as_ref(),
             dry: options.dry,
+            interrupted,
         },
     );
     let all = checks.iter().all(|c| c.ok);
     let code = match &ended {
         // whoever interrupts a command wants no verdict
-        Some(_) if interrupted => 130,
+        Some(_) if interrupted => INTERRUPTED,
         _ if !all => 1,
         Some(c) if scenario.expect.exit.is_none() => u8::try_from(c.code()).unwrap_or(1),
         _ => 0,
     };
-    if let Some(path) = &options.pcap {
+    let pcap = options.pcap.as_ref().and_then(|path| {
         let names: Vec<_> = interfaces.iter().map(|i| (i.index, i.name.clone())).collect();
-        report::pcap(path, &seen.injections, &scenario.rules, &names)?;
-    }
+        report::pcap(path, &seen.injections, &seen.frames, &scenario.rules, &names).err()
+    });
     let interface_name =
         |index: u32| interfaces.iter().find(|i| i.index == index).map_or_else(|| index.to_string(), |i| i.name.clone());
     let report = Report {
@@ -233,8 +246,9 @@ pub fn run(
         interfaces: interfaces.iter().map(|i| i.name.clone()).collect(),
         started,
         duration_s,
+        interrupted,
         dry_run: options.dry,
-        passed: all,
+        passed: all && !interrupted,
         checks,
         rules: report::rule_rows(&scenario.rules, &tallies),
         command: ended,
@@ -244,12 +258,15 @@ pub fn run(
         injections_omitted: seen.omitted,
         injections: seen.injections.iter().map(|i| report::injection_row(i, &scenario.rules, interface_name)).collect(),
     };
-    Ok(Outcome { report, code })
+    Ok(Outcome { report, code, pcap })
 }
 
 struct Collected {
     injections: Vec<Injection>,
     omitted: u64,
+    /// By number of the injection.
+    frames: HashMap<u64, Vec<u8>>,
+    frame_bytes: usize,
     witness: Option<Witness>,
 }
 
@@ -257,6 +274,12 @@ impl Collected {
     fn drain(&mut self, engine: &mut Engine) {
         while let Some(i) = engine.next_injection() {
             if self.injections.len() < MOST_LISTED { self.injections.push(i) } else { self.omitted += 1 }
+        }
+        while let Some(w) = engine.next_frame() {
+            if self.frame_bytes < MOST_FRAME_BYTES {
+                self.frame_bytes += w.bytes.len();
+                self.frames.insert(w.serial, w.bytes);
+            }
         }
         if let Some(w) = &mut self.witness {
             // bounded: a flood must not keep us from looking at the command
