@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::net::Ipv4Addr;
 
 use super::Tree;
-use crate::wire::bytes::{be16, part, u8_at};
+use crate::wire::bytes::{be16, padded, part, u8_at};
 use crate::wire::outer::{IPV4_LEN, dscp, ecn};
 
 /// Group of these fields.
@@ -94,11 +94,13 @@ crate::fields! {
 
 /// Adds the fields of a header that starts at `o`; `bytes` is what was captured of it.
 pub fn build<'a>(o: usize, bytes: &'a [u8], tree: &mut Tree<'a>) {
-    let Some((h, options)) = bytes.split_first_chunk::<IPV4_LEN>() else { return };
+    // a cut header is shown as far as it goes: the tree leaves out what lies behind
+    let h = &padded::<IPV4_LEN>(bytes);
+    let options = bytes.get(IPV4_LEN..).unwrap_or(&[]);
     let (src, dst) = (*part::<12, 4, 20>(h), *part::<16, 4, 20>(h));
     let tos = u8_at::<1, 20>(h);
     let fragment = be16::<6, 20>(h);
-    tree.open_header(&IP, o..o + bytes.len());
+    tree.open_header(&IP, o..o + bytes.len().max(IPV4_LEN));
     tree.label(&IP, || {
         format!("Internet Protocol Version 4, Src: {}, Dst: {}", Ipv4Addr::from(src), Ipv4Addr::from(dst))
     });

@@ -7,6 +7,7 @@ use super::table::{self, number, part};
 use super::{Tree, ipv4};
 use crate::frame::{Frame, Layer, LayerKind};
 use crate::wire::Grh;
+use crate::wire::bytes::padded;
 use crate::wire::outer::{IPPROTO_DSTOPTS, IPPROTO_FRAGMENT, IPPROTO_HOPOPTS, IPPROTO_ROUTING, IPV6_LEN, dscp, ecn};
 
 /// Group of these fields.
@@ -59,11 +60,11 @@ pub fn build<'a>(frame: &Frame<'a>, layer: &Layer, o: usize, bytes: &'a [u8], tr
         extension(frame, layer, o, bytes, tree);
         return;
     }
-    let Some(h) = bytes.first_chunk::<IPV6_LEN>() else { return };
+    let h = &padded::<IPV6_LEN>(bytes);
     // the same layout as a GRH
     let head = Grh(h);
     let tos = head.traffic_class();
-    tree.open_header(&IPV6, o..o + bytes.len());
+    tree.open_header(&IPV6, o..o + IPV6_LEN);
     tree.label(&IPV6, || {
         format!(
             "Internet Protocol Version 6, Src: {}, Dst: {}",

@@ -2,7 +2,7 @@
 
 use super::{Field, Tree};
 use crate::frame::{Carries, Frame, Layer, LayerKind};
-use crate::wire::bytes::{be16, be32, part, u8_at};
+use crate::wire::bytes::{be16, be32, padded, part, u8_at};
 use crate::wire::outer::ETHERTYPE_QINQ;
 
 /// Group of these fields.
@@ -89,7 +89,8 @@ pub fn build<'a>(frame: &Frame<'a>, layer: &Layer, bytes: &'a [u8], tree: &mut T
     let end = o + bytes.len();
     match layer.kind {
         LayerKind::Ethernet => {
-            let Some(h) = bytes.first_chunk::<14>() else { return };
+            let h = &padded::<14>(bytes);
+            let end = o + bytes.len().max(14);
             let (dst, src) = (*part::<0, 6, 14>(h), *part::<6, 6, 14>(h));
             tree.open_header(&ETH, o..end);
             let ieee = be16::<12, 14>(h) < FIRST_ETHERTYPE;
@@ -124,7 +125,8 @@ pub fn build<'a>(frame: &Frame<'a>, layer: &Layer, bytes: &'a [u8], tree: &mut T
             trailer(frame, layer, &ETH_TRAILER, tree);
         }
         LayerKind::Vlan => {
-            let Some(h) = bytes.first_chunk::<4>() else { return };
+            let h = &padded::<4>(bytes);
+            let end = o + bytes.len().max(4);
             let tci = be16::<0, 4>(h);
             // a service provider's tag is announced by its own EtherType, which stands before the tag
             let announced = o.checked_sub(2).and_then(|at| frame.bytes.get(at..)?.first_chunk::<2>());

@@ -31,7 +31,7 @@ pub use tree::{Node, Tree, Value};
 use crate::capture::{Interface, PacketOptions, Timestamp};
 use crate::flow::PacketInfo;
 use crate::frame::icrc::Verdict;
-use crate::frame::{Frame, LayerKind};
+use crate::frame::{Frame, Layer, LayerKind, Note};
 use crate::wire::{Packet, Stop};
 
 /// What is known about a record besides its bytes.
@@ -94,34 +94,20 @@ pub fn dissect<'a>(input: &Input<'_, 'a>, tree: &mut Tree<'a>) {
     for layer in input.frame.layers.as_slice() {
         let start = layer.start as usize;
         let bytes = input.frame.slice(start..start.saturating_add(usize::from(layer.len)));
-        match layer.kind {
-            LayerKind::Ethernet | LayerKind::Vlan | LayerKind::Sll | LayerKind::Sll2 | LayerKind::Null => {
-                if tree.wants_group(link::GROUP) {
-                    link::build(input.frame, layer, bytes, tree);
-                }
-            }
-            LayerKind::Ipv4 => {
-                if tree.wants_group(ipv4::GROUP) {
-                    ipv4::build(start, bytes, tree);
-                }
-            }
-            LayerKind::Ipv6 | LayerKind::Ipv6Extension => {
-                if tree.wants_group(ipv6::GROUP) || tree.wants(&ipv4::VERSION) {
-                    ipv6::build(input.frame, layer, start, bytes, tree);
-                }
-            }
-            LayerKind::Udp => {
-                if tree.wants_group(udp::GROUP) {
-                    udp::build(input, start, bytes, tree);
-                }
-            }
-            // part of the transport
-            LayerKind::Grh | LayerKind::Lrh | LayerKind::None => {}
-            _ => {
-                if tree.wants_group(tunnel::GROUP) {
-                    tunnel::build(layer.kind, start, bytes, tree);
-                }
-            }
+        header(input, layer, bytes, tree);
+    }
+    // the header in which the capture ends, as far as it goes
+    for note in &input.frame.notes {
+        if let Note::Truncated { layer: kind, available, .. } = *note
+            && !matches!(kind, LayerKind::Ipv6Extension | LayerKind::Sll | LayerKind::Sll2)
+        {
+            let end = input.frame.bytes.len();
+            let start = end.saturating_sub(available);
+            // frames are bounded by the capture formats' 32-bit lengths
+            let layer = Layer { kind, start: start as u32, len: available as u16 };
+            tree.cut_at(Some(end));
+            header(input, &layer, input.frame.slice(start..end), tree);
+            tree.cut_at(None);
         }
     }
     if tree.wants_group(beside::GROUP) && input.frame.transport.is_none() {
@@ -137,5 +123,39 @@ pub fn dissect<'a>(input: &Input<'_, 'a>, tree: &mut Tree<'a>) {
     }
     if tree.wants_group(analysis::GROUP) || tree.wants_group(ulp::GROUP) {
         analysis::build(input, tree);
+    }
+}
+
+/// Adds one header of those in front of the transport.
+fn header<'a>(input: &Input<'_, 'a>, layer: &Layer, bytes: &'a [u8], tree: &mut Tree<'a>) {
+    let start = layer.start as usize;
+    match layer.kind {
+        LayerKind::Ethernet | LayerKind::Vlan | LayerKind::Sll | LayerKind::Sll2 | LayerKind::Null => {
+            if tree.wants_group(link::GROUP) {
+                link::build(input.frame, layer, bytes, tree);
+            }
+        }
+        LayerKind::Ipv4 => {
+            if tree.wants_group(ipv4::GROUP) {
+                ipv4::build(start, bytes, tree);
+            }
+        }
+        LayerKind::Ipv6 | LayerKind::Ipv6Extension => {
+            if tree.wants_group(ipv6::GROUP) || tree.wants(&ipv4::VERSION) {
+                ipv6::build(input.frame, layer, start, bytes, tree);
+            }
+        }
+        LayerKind::Udp => {
+            if tree.wants_group(udp::GROUP) {
+                udp::build(input, start, bytes, tree);
+            }
+        }
+        // part of the transport
+        LayerKind::Grh | LayerKind::Lrh | LayerKind::None => {}
+        _ => {
+            if tree.wants_group(tunnel::GROUP) {
+                tunnel::build(layer.kind, start, bytes, tree);
+            }
+        }
     }
 }

@@ -92,6 +92,8 @@ impl PartialEq for Field {
 pub struct Tree<'a> {
     nodes: Vec<Node<'a>>,
     depth: u8,
+    /// Where the bytes of a header end that the capture cut.
+    end: Option<usize>,
     wanted: Cow<'a, Wanted>,
 }
 
@@ -118,17 +120,17 @@ impl Default for Tree<'_> {
 impl<'a> Tree<'a> {
     /// A tree that keeps everything.
     pub fn new() -> Self {
-        Self { nodes: Vec::with_capacity(96), depth: 0, wanted: Cow::Borrowed(const { &Wanted::ALL }) }
+        Self { nodes: Vec::with_capacity(96), depth: 0, end: None, wanted: Cow::Borrowed(const { &Wanted::ALL }) }
     }
 
     /// A tree that keeps only what is wanted.
     pub fn for_fields(wanted: &'a Wanted) -> Self {
-        Self { nodes: Vec::new(), depth: 0, wanted: Cow::Borrowed(wanted) }
+        Self { nodes: Vec::new(), depth: 0, end: None, wanted: Cow::Borrowed(wanted) }
     }
 
     /// The same in the memory of an earlier packet's nodes.
     pub fn reusing(wanted: &'a Wanted, nodes: Nodes) -> Self {
-        Self { nodes: relabel(nodes.0), depth: 0, wanted: Cow::Borrowed(wanted) }
+        Self { nodes: relabel(nodes.0), depth: 0, end: None, wanted: Cow::Borrowed(wanted) }
     }
 
     /// Gives the memory back for the next packet.
@@ -192,6 +194,9 @@ impl<'a> Tree<'a> {
 
     /// Gives the newest node a line of its own in the tree, if that node is this field.
     pub fn label(&mut self, field: &'static Field, label: impl FnOnce() -> String) {
+        if self.end.is_some() && field.ty == super::Type::None {
+            return; // it would speak of what is not there
+        }
         if let Some(n) = self.nodes.last_mut()
             && n.field.is(field)
         {
@@ -212,7 +217,21 @@ impl<'a> Tree<'a> {
         }
     }
 
-    fn push(&mut self, field: &'static Field, range: Range<usize>, value: Value<'a>, generated: bool) {
+    /// From here on the header is cut at this byte of the frame: what does not end before it is left out, but for
+    /// headings.
+    pub fn cut_at(&mut self, end: Option<usize>) {
+        self.end = end;
+    }
+
+    fn push(&mut self, field: &'static Field, mut range: Range<usize>, value: Value<'a>, generated: bool) {
+        if let Some(end) = self.end {
+            if value == Value::None {
+                range.end = range.end.min(end);
+            }
+            if range.is_empty() || range.end > end {
+                return;
+            }
+        }
         // frames are bounded by the capture formats' 32-bit lengths
         let range = u32::try_from(range.start).unwrap_or(u32::MAX)..u32::try_from(range.end).unwrap_or(u32::MAX);
         self.nodes.push(Node { field, value, range, depth: self.depth.min(MAX_DEPTH), label: None, generated });

@@ -3,7 +3,7 @@
 use super::Tree;
 use super::table::{self, Row, number, part};
 use crate::frame::LayerKind;
-use crate::wire::bytes::{be16, be24, be32, u8_at};
+use crate::wire::bytes::{be16, be24, be32, padded, u8_at};
 
 /// Group of these fields.
 pub const GROUP: u16 = 5;
@@ -191,7 +191,7 @@ pub fn build<'a>(kind: LayerKind, o: usize, bytes: &'a [u8], tree: &mut Tree<'a>
         }
         LayerKind::Gre => gre(o, bytes, tree),
         LayerKind::Erspan => {
-            let Some(h) = bytes.first_chunk::<8>() else { return };
+            let h = &padded::<8>(bytes);
             let three = u8_at::<0, 8>(h) >> 4 == 2;
             tree.open_header(&ERSPAN, o..end);
             tree.label(&ERSPAN, || format!("{} Type {}", ERSPAN.title, if three { "III" } else { "II" }));
@@ -203,7 +203,7 @@ pub fn build<'a>(kind: LayerKind, o: usize, bytes: &'a [u8], tree: &mut Tree<'a>
             table::add(VXLAN_ROWS, bytes, o, tree);
         }
         LayerKind::Geneve => {
-            let Some(h) = bytes.first_chunk::<8>() else { return };
+            let h = &padded::<8>(bytes);
             tree.open_header(&GENEVE, o..end);
             tree.label(&GENEVE, || {
                 let oam = if u8_at::<1, 8>(h) & 0x80 != 0 { ", OAM" } else { "" };
@@ -225,7 +225,7 @@ pub fn build<'a>(kind: LayerKind, o: usize, bytes: &'a [u8], tree: &mut Tree<'a>
 
 fn gre<'a>(o: usize, bytes: &'a [u8], tree: &mut Tree<'a>) {
     tree.open_header(&GRE, o..o + bytes.len());
-    let Some(h) = bytes.first_chunk::<4>() else { return };
+    let h = &padded::<4>(bytes);
     let (flags, what) = (be16::<0, 4>(h), be16::<2, 4>(h));
     tree.label(&GRE, || match gre_name(what.into()) {
         Some(name) => format!("{} ({name})", GRE.title),

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use super::{Input, Tree, Value};
 use crate::capture::Timestamp;
 use crate::frame::{Frame, LayerKind};
-use crate::wire::bytes::{be16, part};
+use crate::wire::bytes::{be16, padded, part};
 use crate::wire::outer::UDP_LEN;
 
 /// Group of these fields.
@@ -108,7 +108,7 @@ impl Streams {
 /// Adds the fields of a header that starts at `o`.
 pub fn build<'a>(input: &Input<'_, 'a>, o: usize, bytes: &'a [u8], tree: &mut Tree<'a>) {
     let frame = input.frame;
-    let Some(h) = bytes.first_chunk::<UDP_LEN>() else { return };
+    let h = &padded::<UDP_LEN>(bytes);
     let (src, dst, len, sum) = (be16::<0, 8>(h), be16::<2, 8>(h), be16::<4, 8>(h), be16::<6, 8>(h));
     tree.open_header(&UDP, o..o + UDP_LEN);
     tree.label(&UDP, || format!("User Datagram Protocol, Src Port: {src}, Dst Port: {dst}"));

@@ -64,3 +64,16 @@ pub const fn to_be24(v: u32) -> [u8; 3] {
     let [_, x, y, z] = v.to_be_bytes();
     [x, y, z]
 }
+
+/// The first bytes of a header that may be cut, with zeros for what is not there.
+#[inline]
+pub fn padded<const N: usize>(bytes: &[u8]) -> [u8; N] {
+    if let Some(whole) = bytes.first_chunk::<N>() {
+        return *whole;
+    }
+    let mut out = [0; N];
+    for (o, b) in out.iter_mut().zip(bytes) {
+        *o = *b;
+    }
+    out
+}
