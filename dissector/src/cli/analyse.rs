@@ -103,12 +103,14 @@ fn one(
     verdict: impl FnOnce(&Frame<'_>, &Packet<'_>) -> Verdict,
 ) {
     let place = Place { number: r.number, at: r.at };
-    let frame = Frame::parse(r.bytes, r.wire_len as usize, LinkType(r.link), port);
-    match frame.packet() {
+    let mut frame = Frame::new(r.bytes, r.wire_len as usize, LinkType(r.link));
+    frame.walk(port);
+    // looked at where it is: moving it costs as much as reading it
+    match &frame.packet() {
         Some(Ok(packet)) => {
-            let verdict = verdict(&frame, &packet);
-            let info = analyzer.push(place, &frame, &packet, verdict);
-            look.look(place, &frame, Some((&packet, verdict, &info)));
+            let verdict = verdict(&frame, packet);
+            let info = analyzer.push(place, &frame, packet, verdict);
+            look.look(place, &frame, Some((packet, verdict, &info)));
         }
         _ => {
             analyzer.other(place, &frame);

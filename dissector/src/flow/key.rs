@@ -82,6 +82,7 @@ impl Addresses {
     }
 
     /// Slot of a table of `2^bits` for these addresses and a PSN; callers check what they find there.
+    #[inline]
     pub fn slot(self, psn: u32, bits: u32) -> usize {
         let [a, b] = self.src;
         let [c, d] = self.dst;
@@ -100,6 +101,14 @@ pub struct Key {
     pub dest_qp: u32,
     /// Source QP of datagrams; `None` where packets do not say it.
     pub src_qp: Option<u32>,
+}
+
+impl Key {
+    /// Slot of a table of `2^bits`; callers check what they find there.
+    #[inline]
+    pub fn slot(&self, bits: u32) -> usize {
+        self.addresses.slot(self.dest_qp ^ self.src_qp.unwrap_or(0).rotate_left(16), bits)
+    }
 }
 
 impl Hash for Key {

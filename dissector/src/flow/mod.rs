@@ -47,6 +47,9 @@ use crate::wire::{Kind, NakCode, Op, Packet, Position, Psn, Qpn, Role, Stop, Tra
 /// Flows that are followed at the same time, unless the caller says otherwise.
 pub const DEFAULT_FLOWS: usize = 65_536;
 
+/// Slots of [`Analyzer`]'s shortcut to its flows, as a power of two.
+const LATEST_BITS: u32 = 9;
+
 /// A flow that was silent for so long gives way to a new one when the table is full, nanoseconds.
 pub const IDLE: i64 = 60_000_000_000;
 
@@ -89,7 +92,9 @@ pub struct PacketInfo {
 #[derive(Debug)]
 pub struct Analyzer {
     flows: Vec<Box<Flow>>,
-    index: HashMap<Key, u32, foldhash::fast::FixedState>,
+    index: HashMap<Key, u32, foldhash::fast::RandomState>,
+    /// What `index` said last about some key, by its [`Key::slot`]: packets of a flow come in runs.
+    latest: Box<[u32; 1 << LATEST_BITS]>,
     waiting: Waiting,
     believed: Box<[u64; 64]>,
     limit: usize,
@@ -130,7 +135,8 @@ impl Analyzer {
     pub fn with_limit(limit: usize) -> Self {
         Self {
             flows: Vec::new(),
-            index: HashMap::with_hasher(foldhash::fast::FixedState::with_seed(0)),
+            index: HashMap::default(),
+            latest: Box::new([0; 1 << LATEST_BITS]),
             waiting: Waiting::default(),
             believed: Box::new([0; 64]),
             limit,
@@ -329,8 +335,28 @@ impl Analyzer {
         }
     }
 
+    /// The flow that a key belongs to.
+    #[inline]
+    fn find(&mut self, key: &Key) -> Option<u32> {
+        let latest = self.latest.get_mut(key.slot(LATEST_BITS))?;
+        // a flow that has its key no longer is another one, and what comes into the index comes here too
+        if self.flows.get(*latest as usize).is_some_and(|f| f.key == *key) {
+            return Some(*latest);
+        }
+        let found = *self.index.get(key)?;
+        *latest = found;
+        Some(found)
+    }
+
+    fn enter(&mut self, key: Key, id: u32) {
+        self.index.insert(key, id);
+        if let Some(latest) = self.latest.get_mut(key.slot(LATEST_BITS)) {
+            *latest = id;
+        }
+    }
+
     fn flow_of(&mut self, key: Key, net: &Net, place: Place, packet: &Packet<'_>, believe: bool) -> Option<u32> {
-        let found = self.index.get(&key).copied();
+        let found = self.find(&key);
         let reuse_of = found;
         if let Some(i) = found {
             let f = self.flows.get(i as usize)?;
@@ -350,7 +376,7 @@ impl Analyzer {
         let mut f = Flow::new(id, key, net.src, net.dst, place.at, place.number);
         f.reuse_of = reuse_of;
         self.flows.push(Box::new(f));
-        self.index.insert(key, id);
+        self.enter(key, id);
         self.introduce(id);
         Some(id)
     }
@@ -424,7 +450,7 @@ impl Analyzer {
             e.naks += f.naks.total() + f.rnr_naks;
             let old = std::mem::replace(&mut **f, Flow::new(id, key, net.src, net.dst, place.at, place.number));
             self.index.remove(&old.key);
-            self.index.insert(key, id);
+            self.enter(key, id);
             if let Some(p) = old.pair.and_then(|p| self.flows.get_mut(p as usize)) {
                 p.pair = None;
                 p.paired_by = None;

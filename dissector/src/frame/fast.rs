@@ -66,7 +66,8 @@ struct Shape {
     extensions: usize,
 }
 
-#[inline]
+#[expect(clippy::inline_always, reason = "else a shape is handed over in memory, which costs as much as finding it")]
+#[inline(always)]
 fn shape(bytes: &[u8], port: u16) -> Option<Shape> {
     let eth: &[u8; ETH_LEN] = bytes.first_chunk()?;
     let mut ethertype = be16::<12, 14>(eth);

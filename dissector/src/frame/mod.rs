@@ -353,12 +353,17 @@ impl<'a> Frame<'a> {
     /// Walks a frame. `port` is the UDP destination port that means RoCEv2.
     #[inline]
     pub fn parse(bytes: &'a [u8], wire_len: usize, link: LinkType, port: u16) -> Self {
-        // filled in place: moving a frame costs as much as walking it
         let mut f = Self::new(bytes, wire_len, link);
-        if link != LinkType::ETHERNET || !fast::ethernet(&mut f, port) {
-            walk::walk(&mut f, port);
-        }
+        f.walk(port);
         f
+    }
+
+    /// Walks a [`Self::new`] frame where it is: moving one costs as much as walking it.
+    #[inline]
+    pub fn walk(&mut self, port: u16) {
+        if self.link != LinkType::ETHERNET || !fast::ethernet(self, port) {
+            walk::walk(self, port);
+        }
     }
 
     /// Like [`Self::parse`], but never by the short way: both give the same frame.
@@ -370,6 +375,7 @@ impl<'a> Frame<'a> {
 
     /// The transport packet, if there is one; `Err` if not even BTH is complete. Of a fragmented datagram,
     /// what its first fragment holds.
+    #[inline]
     pub fn packet(&self) -> Option<Result<Packet<'a>, Stop>> {
         let t = self.transport?;
         let end = match self.net {
