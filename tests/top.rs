@@ -116,7 +116,7 @@ fn a_person_sorts_filters_opens_a_flow_and_quits() {
     t.tmux(&["resize-window", "-x", "60", "-y", "15"]);
     t.until("a small window", |s| s.lines().count() <= 15 && s.contains("SOURCE"));
     t.tmux(&["resize-window", "-x", "140", "-y", "40"]);
-    t.until("a large window", |s| s.contains("MISS"));
+    t.until("a large window", |s| s.contains("DSCP"));
     t.keys(&["Down", "Enter"]);
     t.until("the flow", |s| s.contains("packets by opcode") && s.contains("latest events"));
     t.keys(&["Tab"]);

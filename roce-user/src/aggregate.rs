@@ -720,6 +720,7 @@ mod tests {
             duplicates: 0,
             icrc: IcrcCounts::default(),
             truncated: 0,
+            full_payload: 0,
         })
     }
 

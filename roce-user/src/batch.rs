@@ -9,7 +9,7 @@ use jiff::tz::TimeZone;
 use serde::Serialize;
 use serde::ser::SerializeSeq;
 
-use crate::aggregate::{Aggregate, Flow, Metric, Phase, Report, per_second};
+use crate::aggregate::{Aggregate, Flow, Metric, Report, per_second};
 use crate::columns::{self, Align, Column, Line, Mode, Style};
 use crate::matcher::Matcher;
 use crate::say;
@@ -37,7 +37,8 @@ pub struct Options {
 }
 
 /// Reports until enough were written, the source ends, the stop comes, or nobody reads any more. When it
-/// is stopped, the part of the interval that has passed is reported too, so that no packet is missing.
+/// is stopped, what came until then is reported too, also if the stop came while a report was written: no packet is
+/// missing.
 pub fn run(
     source: &mut dyn Source,
     options: &Options,
@@ -53,6 +54,7 @@ pub fn run(
     let mut said = Vec::new();
     while options.reports.is_none_or(|n| written < n) {
         let Some(counts) = source.next(options.interval, stop)? else { break };
+        let last = counts.last;
         let report = aggregate.push(counts.at, counts.totals, counts.flows);
         seen(&report);
         let result = if options.json {
@@ -69,7 +71,7 @@ pub fn run(
             Err(e) if e.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
             Err(e) => return Err(e).context("cannot write the report"),
         }
-        if stop.is_set() {
+        if last {
             break;
         }
     }
@@ -170,7 +172,7 @@ pub fn text(out: &mut impl Write, report: &Report, state: &State, options: &Opti
         throughput: options.throughput,
         interval_s: report.interval_s,
         at: report.at,
-        grouped: false,
+        ..Style::default()
     };
     let taps: Vec<String> = state.taps.iter().map(|t| format!("{} ({})", t.name, t.how)).collect();
     writeln!(
@@ -181,10 +183,9 @@ pub fn text(out: &mut impl Write, report: &Report, state: &State, options: &Opti
         taps.join(", ")
     )?;
     let t = &report.totals;
-    let active = report.flows.iter().filter(|f| f.phase == Phase::Active).count();
     writeln!(
         out,
-        "RoCE: {} pkt/s, {}{}, {} msg/s; {} packets, {} bytes since the start",
+        "RoCE now: {} pkt/s, {}{}, {} msg/s; since the start: {} packets, {} bytes",
         units::si(report.pps()),
         units::si(per_second(t_bytes(report).saturating_mul(options.throughput.per_byte()), report.interval_s)),
         options.throughput.unit(),
@@ -192,7 +193,13 @@ pub fn text(out: &mut impl Write, report: &Report, state: &State, options: &Opti
         t.roce_packets,
         t.roce_bytes,
     )?;
-    write!(out, "Flows: {} active, {} known; other packets {}", active, report.flows.len(), t.other_packets)?;
+    write!(
+        out,
+        "Flows: {} active in the interval, {} known; other packets since the start {}",
+        report.active,
+        report.flows.len(),
+        t.other_packets
+    )?;
     if t.overflow_packets > 0 {
         write!(out, "; NOT IN ANY FLOW {} (the flow table is full)", t.overflow_packets)?;
     }
@@ -209,7 +216,7 @@ pub fn text(out: &mut impl Write, report: &Report, state: &State, options: &Opti
                 if new > 0 { format!("{name} {total} (+{new})") } else { format!("{name} {total}") }
             })
             .collect();
-    writeln!(out, "Marks: {}", marks.join(", "))?;
+    writeln!(out, "Marks since the start (and in the interval): {}", marks.join(", "))?;
     for notice in &state.notices {
         writeln!(out, "Note: {notice}")?;
     }
@@ -223,6 +230,7 @@ pub fn text(out: &mut impl Write, report: &Report, state: &State, options: &Opti
         )?;
         return Ok(());
     }
+    writeln!(out, "Flows, columns with /S per second in the interval, all others since the start:")?;
     table(out, &lines, &style, options.width)?;
     writeln!(out)
 }
@@ -238,8 +246,8 @@ fn table(out: &mut impl Write, lines: &[Line<'_>], style: &Style, width: usize) 
         .max()
         .unwrap_or(0);
     let width_of = |c: Column| match c {
-        Column::Source | Column::Destination => address.max(usize::from(c.width())),
-        _ => usize::from(c.width()),
+        Column::Source | Column::Destination => address.max(usize::from(c.width(style))),
+        _ => usize::from(c.width(style)),
     };
     let mut chosen: Vec<Column> = Vec::new();
     let mut used = 0;

@@ -64,6 +64,8 @@ pub struct Style {
     pub at: f64,
     /// Lines are host pairs, not flows.
     pub grouped: bool,
+    /// Marks and errors take as little room as can be (a screen), or are exact up to six digits.
+    pub compact: bool,
 }
 
 /// A line of the table.
@@ -107,21 +109,21 @@ impl Column {
         Self::Source,
         Self::Destination,
         Self::Qp,
-        Self::Transport,
         Self::Metric(Metric::Packets),
         Self::Metric(Metric::Bytes),
         Self::Metric(Metric::Naks),
+        Self::Metric(Metric::RnrNaks),
         Self::Metric(Metric::Repeats),
+        Self::Metric(Metric::Missing),
         Self::Metric(Metric::Ce),
         Self::Metric(Metric::Cnps),
+        Self::Transport,
         Self::Metric(Metric::Messages),
-        Self::Metric(Metric::RnrNaks),
-        Self::Metric(Metric::Missing),
+        Self::Metric(Metric::Reordered),
         Self::Dscp,
         Self::SourceQp,
         Self::Idle,
         Self::Port,
-        Self::Metric(Metric::Reordered),
         Self::Vlan,
         Self::Metric(Metric::Acks),
         Self::Metric(Metric::IcrcBad),
@@ -199,11 +201,11 @@ impl Column {
                 Metric::RnrNaks => "RNR",
                 Metric::Repeats => "RPT",
                 Metric::Missing => "MISS",
-                Metric::Reordered => "ORDER",
+                Metric::Reordered => "LATE",
                 Metric::Requests => "REQ",
                 Metric::Responses => "RESP",
                 Metric::Acks => "ACK",
-                Metric::IcrcBad => "ICRC!",
+                Metric::IcrcBad => "ICRC",
                 Metric::NotEct => "NOECT",
                 Metric::Ect => "ECT",
             },
@@ -216,27 +218,27 @@ impl Column {
             Self::Source => "source address",
             Self::Destination => "destination address",
             Self::Qp => "destination queue pair",
-            Self::SourceQp => "source queue pair",
-            Self::Transport => "transport",
-            Self::Dscp => "DSCP",
+            Self::SourceQp => "source queue pair, once it is known",
+            Self::Transport => "transport service: RC, UC, UD, XRC",
+            Self::Dscp => "DSCP, the traffic class",
             Self::Port => "UDP source port",
             Self::Vlan => "VLAN",
             Self::Idle => "time since the last packet",
             Self::Metric(m) => match m {
-                Metric::Packets => "packets",
-                Metric::Bytes => "throughput",
-                Metric::Messages => "messages",
-                Metric::Ce => "congestion experienced marks",
-                Metric::Cnps => "congestion notifications",
-                Metric::Naks => "NAKs",
-                Metric::RnrNaks => "receiver-not-ready NAKs",
-                Metric::Repeats => "data sent again",
-                Metric::Missing => "missing packets",
+                Metric::Packets => "packets, per second or since the start",
+                Metric::Bytes => "bits or bytes on the wire, likewise",
+                Metric::Messages => "completed messages, likewise",
+                Metric::Ce => "marked congestion experienced by a switch",
+                Metric::Cnps => "congestion notifications sent in answer",
+                Metric::Naks => "refusals and reports of a gap (NAK)",
+                Metric::RnrNaks => "receiver was not ready (RNR NAK)",
+                Metric::Repeats => "data that came again (repeats)",
+                Metric::Missing => "packets that never came by here",
                 Metric::Reordered => "packets out of order",
                 Metric::Requests => "requests",
                 Metric::Responses => "responses",
                 Metric::Acks => "acknowledges",
-                Metric::IcrcBad => "wrong ICRCs",
+                Metric::IcrcBad => "wrong ICRC (captures only)",
                 Metric::NotEct => "packets not ECN capable",
                 Metric::Ect => "ECN capable packets",
             },
@@ -244,16 +246,17 @@ impl Column {
     }
 
     /// Fewest characters that it needs, without the gap.
-    pub const fn width(self) -> u16 {
+    pub const fn width(self, style: &Style) -> u16 {
         match self {
-            // an IPv4 address; wider when there is room
+            // an IPv4 address; wider or narrower by the room that there is
             Self::Source | Self::Destination => 15,
             Self::Qp | Self::SourceQp => 8,
             Self::Port => 5,
             Self::Transport | Self::Dscp | Self::Vlan => 4,
             Self::Metric(m) => match m {
-                Metric::Bytes | Metric::Packets | Metric::Messages | Metric::Acks => 6,
-                _ => 5,
+                m if m.is_trouble() && style.compact => 4,
+                Metric::NotEct => 5,
+                _ => 6,
             },
             Self::Idle => 6,
         }
@@ -303,6 +306,8 @@ impl Column {
                     let n = line.delta(m);
                     let n = if m == Metric::Bytes { n.saturating_mul(style.throughput.per_byte()) } else { n };
                     units::si(per_second(n, style.interval_s))
+                } else if style.compact && m.is_trouble() {
+                    units::compact(line.total(m))
                 } else {
                     units::count(line.total(m))
                 }
@@ -395,8 +400,8 @@ mod tests {
     fn titles_fit_their_columns() {
         for mode in [Mode::Rates, Mode::Totals] {
             for c in Column::IN_ORDER {
-                let style = Style { mode, throughput: Throughput::Bytes, ..Style::default() };
-                assert!(c.title(&style).len() <= usize::from(c.width()), "{c:?}");
+                let style = Style { mode, throughput: Throughput::Bytes, compact: true, ..Style::default() };
+                assert!(c.title(&style).len() <= usize::from(c.width(&style)), "{c:?}");
             }
         }
     }

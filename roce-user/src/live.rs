@@ -6,12 +6,14 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use dissector::frame::LinkType;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use roce_ebpf::abi::Direction;
 use roce_ebpf::abi::event::kind;
 
 use crate::attach::{Attach, Mode};
 use crate::cli::{Top, XdpMode};
 use crate::iface;
 use crate::load::{NOTABLE, Options};
+use crate::maps;
 use crate::rdma;
 use crate::record::Recorder;
 use crate::say;
@@ -115,6 +117,18 @@ impl Live {
             });
         }
         Ok(())
+    }
+
+    /// Writes down what the ring still holds, and what it could not hold.
+    fn finish(&mut self) -> Result<()> {
+        self.drain()?;
+        let Some(r) = self.recorder.take() else { return Ok(()) };
+        let mut lost = Vec::new();
+        for tap in self.live.taps() {
+            let one = |d| Ok::<u64, crate::error::Error>(maps::totals(&tap.ebpf, d)?.events_lost);
+            lost.push(one(Direction::In)? + one(Direction::Out)?);
+        }
+        r.finish(&lost)
     }
 
     /// Waits, writing down what the ring brings meanwhile; `false` if the wish to stop came first.
@@ -224,7 +238,7 @@ impl Source for Live {
         if let Some(f) = &mut self.findings {
             *f = live_findings::of(&s.flows);
         }
-        Ok(Cumulative { at: s.at.seconds(), totals: s.totals, flows: s.flows })
+        Ok(Cumulative { at: s.at.seconds(), totals: s.totals, flows: s.flows, last: false })
     }
 
     fn next(&mut self, interval: Duration, stop: &Stop) -> Result<Option<Cumulative>> {
@@ -234,12 +248,10 @@ impl Source for Live {
         if self.due < now || self.due > now + interval {
             self.due = now + interval;
         }
-        self.wait(stop)?;
-        let counts = self.counts()?;
-        if stop.is_set()
-            && let Some(r) = &mut self.recorder
-        {
-            r.finish()?;
+        let last = !self.wait(stop)? || stop.is_set();
+        let counts = Cumulative { last, ..self.counts()? };
+        if last {
+            self.finish()?;
         }
         Ok(Some(counts))
     }
@@ -273,9 +285,7 @@ impl Source for Live {
 
 impl Drop for Live {
     fn drop(&mut self) {
-        if let Some(r) = &mut self.recorder
-            && let Err(e) = r.finish()
-        {
+        if let Err(e) = self.finish() {
             say!("{e:#}");
         }
     }

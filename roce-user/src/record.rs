@@ -8,14 +8,17 @@ use dissector::capture::{Interface, Record, Writer};
 use dissector::frame::LinkType;
 
 use crate::ring;
+use crate::snapshot::{Clock, monotonic};
 
 /// Capture file of a live view.
 #[derive(Debug)]
 pub struct Recorder {
-    writer: Option<Writer>,
+    writer: Writer,
     name: String,
     interfaces: Vec<Interface>,
     number: u64,
+    /// Packets written, by interface.
+    per_interface: Vec<u64>,
     lost: u64,
 }
 
@@ -41,14 +44,23 @@ impl Recorder {
                 i
             })
             .collect();
-        Ok(Self { writer: Some(writer), name: path.display().to_string(), interfaces, number: 0, lost: 0 })
+        Ok(Self {
+            writer,
+            name: path.display().to_string(),
+            interfaces,
+            number: 0,
+            per_interface: vec![0; taps.len()],
+            lost: 0,
+        })
     }
 
     /// Writes a packet. `lost_so_far` is how many the ring could not take since the start; what was lost since
     /// the packet before is noted at this one.
     pub fn packet(&mut self, tap: usize, event: &ring::Event, lost_so_far: u64) -> Result<()> {
-        let Some(writer) = &mut self.writer else { return Ok(()) };
         self.number += 1;
+        if let Some(n) = self.per_interface.get_mut(tap) {
+            *n += 1;
+        }
         let mut options = Vec::with_capacity(24);
         let direction: u32 = if event.outgoing { 2 } else { 1 };
         option(&mut options, code::FLAGS, &direction.to_le_bytes());
@@ -66,7 +78,7 @@ impl Recorder {
             wire_len: event.wire_len,
             options: PacketOptions::new(&options, false),
         };
-        writer.write(&record, &self.interfaces).with_context(|| format!("cannot record to {}", self.name))
+        self.writer.write(&record, &self.interfaces).with_context(|| format!("cannot record to {}", self.name))
     }
 
     /// Packets written.
@@ -79,12 +91,16 @@ impl Recorder {
         self.lost
     }
 
-    /// Completes the file.
-    pub fn finish(&mut self) -> Result<()> {
-        match self.writer.take() {
-            Some(w) => w.finish().with_context(|| format!("cannot complete {}", self.name)),
-            None => Ok(()),
+    /// Completes the file with the sums of each interface: packets recorded, and packets that the ring could not take
+    /// (`lost`, in the order of the interfaces). What was lost after the last packet stands nowhere else.
+    pub fn finish(mut self, lost: &[u64]) -> Result<()> {
+        let failed = || format!("cannot complete {}", self.name);
+        let now = Clock::now().wall(monotonic());
+        for (n, lost) in lost.iter().enumerate() {
+            let seen = self.per_interface.get(n).copied().unwrap_or(0);
+            self.writer.statistics(n, &self.interfaces, now, seen.saturating_add(*lost), *lost).with_context(failed)?;
         }
+        self.writer.finish().with_context(failed)
     }
 }
 

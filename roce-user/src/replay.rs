@@ -198,7 +198,12 @@ impl Source for Replay {
         let mut before = std::mem::take(&mut self.rows).into_iter();
         let share = |row: FlowRow| before.next().filter(|b| **b == row).unwrap_or_else(|| Arc::new(row));
         self.rows = self.analyzer.rows().into_iter().map(share).collect();
-        Ok(Cumulative { at: self.now.seconds(), totals: *self.analyzer.totals(), flows: self.rows.clone() })
+        Ok(Cumulative {
+            at: self.now.seconds(),
+            totals: *self.analyzer.totals(),
+            flows: self.rows.clone(),
+            last: false,
+        })
     }
 
     fn next(&mut self, interval: Duration, stop: &Stop) -> Result<Option<Cumulative>> {

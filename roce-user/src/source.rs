@@ -17,6 +17,8 @@ pub struct Cumulative {
     pub totals: Totals,
     /// All flows, in an order that stays. A row that did not change may be the same one as before.
     pub flows: Vec<Arc<FlowRow>>,
+    /// The wish to stop came before they were counted: nothing that was asked for comes after.
+    pub last: bool,
 }
 
 /// Something that is asked for its counts once an interval.

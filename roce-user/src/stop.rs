@@ -44,17 +44,18 @@ impl Stop {
 
     /// Turns SIGINT, SIGTERM, SIGHUP and SIGQUIT into this wish. To be called before any other thread is started:
     /// the signals are blocked here, and threads inherit that.
-    pub fn on_signals(&self, then: impl Fn() + Send + 'static) -> nix::Result<()> {
-        let mut signals = SigSet::empty();
-        for s in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT] {
-            signals.add(s);
-        }
+    /// `others` are watched as well and mean no end. All are told to `then`.
+    pub fn on_signals(&self, others: &[Signal], then: impl Fn(Signal) + Send + 'static) -> nix::Result<()> {
+        const ENDS: [Signal; 4] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT];
+        let signals: SigSet = ENDS.iter().chain(others).copied().collect();
         signals.thread_block()?;
         let stop = self.clone();
         std::thread::spawn(move || {
-            while signals.wait().is_ok() {
-                stop.now();
-                then();
+            while let Ok(s) = signals.wait() {
+                if ENDS.contains(&s) {
+                    stop.now();
+                }
+                then(s);
             }
         });
         Ok(())

@@ -76,6 +76,21 @@ pub fn count(n: u64) -> String {
     if n < 1_000_000 { n.to_string() } else { si(n as f64) }
 }
 
+/// A whole number in at most four characters: exact up to four digits, with a prefix beyond.
+pub fn compact(n: u64) -> String {
+    if n < 10_000 {
+        return n.to_string();
+    }
+    let short = si(n as f64);
+    // 12.3k is one too many
+    match short.split_once('.') {
+        Some((whole, rest)) if short.len() > 4 => {
+            format!("{whole}{}", rest.trim_start_matches(|c: char| c.is_ascii_digit()))
+        }
+        _ => short,
+    }
+}
+
 /// A whole number with thin groups of three, for places with room: `1,234,567`.
 pub fn grouped(n: u64) -> String {
     let digits = n.to_string();
@@ -139,6 +154,23 @@ mod tests {
             assert_eq!(si(n), text, "{n}");
             assert!(si(n).len() <= 5);
         }
+    }
+
+    #[test]
+    fn compact_numbers_take_four_characters() {
+        for (n, text) in [
+            (0, "0"),
+            (9999, "9999"),
+            (10_000, "10k"),
+            (12_345, "12k"),
+            (123_456, "123k"),
+            (1_234_567, "1M"),
+            (45_600_000, "45M"),
+            (u64::MAX, "18E"),
+        ] {
+            assert_eq!(compact(n), text);
+        }
+        assert!((0..64).all(|bits| compact(1 << bits).len() <= 4));
     }
 
     #[test]

@@ -37,7 +37,7 @@ fn main() {
     let qp_at = 14 + 20 + 8 + 5;
     let mut counts = Counts::default();
     let mut aggregate = Aggregate::default();
-    let mut app = App::new(Theme { colour: true }, Duration::from_secs(1), Throughput::Bits);
+    let mut app = App::new(Theme::COLOUR, Duration::from_secs(1), Throughput::Bits);
     let mut terminal = Terminal::new(TestBackend::new(200, 60)).expect("a terminal in memory");
     let area = Rect::new(0, 0, 200, 60);
     let mut some = Times::default();

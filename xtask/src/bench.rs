@@ -12,7 +12,7 @@ use crate::run::{built, cargo, must, root};
 use crate::setup;
 
 /// Every bench there is.
-const ALL: &[&str] = &["xdp", "dissect", "flows", "top", "fault"];
+const ALL: &[&str] = &["xdp", "dissect", "flows", "top", "soak", "fault"];
 
 /// What to measure.
 #[derive(clap::Args)]

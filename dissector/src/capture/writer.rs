@@ -11,6 +11,7 @@ use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPa
 use pcap_file::pcapng::blocks::interface_description::{
     InterfaceDescriptionBlock, InterfaceDescriptionOption, InterfaceTsResolution,
 };
+use pcap_file::pcapng::blocks::interface_statistics::{InterfaceStatisticsBlock, InterfaceStatisticsOption};
 use pcap_file::pcapng::blocks::opt_common::CommonOption;
 use pcap_file::pcapng::{PcapNgBlock, PcapNgWriter};
 use pcap_file::{DataLink, Endianness};
@@ -166,19 +167,7 @@ impl Writer {
             }
             Kind::Ng(w) => {
                 let slot = record.interface as usize;
-                let id = if let Some(id) = self.interfaces.get(slot).copied().flatten() {
-                    id
-                } else {
-                    w.write_block(&description(interface).into_block()).map_err(|e| refused(&e))?;
-                    if self.interfaces.len() <= slot {
-                        self.interfaces.resize(slot + 1, None);
-                    }
-                    if let Some(s) = self.interfaces.get_mut(slot) {
-                        *s = Some(self.written);
-                    }
-                    self.written += 1;
-                    self.written - 1
-                };
+                let id = described(name, w, &mut self.interfaces, &mut self.written, slot, interface)?;
                 let options = record.options.comments().map(|c| EnhancedPacketOption::Common(CommonOption::Comment(c)));
                 let flags = record.options.flags().map(EnhancedPacketOption::Flags);
                 let drops = record.options.drop_count().map(EnhancedPacketOption::DropCount);
@@ -192,6 +181,30 @@ impl Writer {
                 w.write_block(&packet.into_block()).map(drop).map_err(|e| refused(&e))
             }
         }
+    }
+
+    /// Writes what an interface has received and lost up to a time, the lost ones among the received. A classic file has
+    /// no place for it.
+    pub fn statistics(
+        &mut self,
+        interface: usize,
+        interfaces: &[Interface],
+        at: Timestamp,
+        received: u64,
+        dropped: u64,
+    ) -> Result<(), WriteError> {
+        self.start(None)?;
+        let (Kind::Ng(w), Some(i)) = (&mut self.kind, interfaces.get(interface)) else { return Ok(()) };
+        let interface_id = described(&self.name, w, &mut self.interfaces, &mut self.written, interface, i)?;
+        let block = InterfaceStatisticsBlock {
+            interface_id,
+            timestamp: Duration::from_nanos(u64::try_from(at.0).unwrap_or(0)),
+            options: vec![
+                InterfaceStatisticsOption::IsbIfRecv(received),
+                InterfaceStatisticsOption::IsbIfDrop(dropped),
+            ],
+        };
+        w.write_block(&block.into_block()).map(drop).map_err(|e| failure(&self.name, &e))
     }
 
     fn start(&mut self, first: Option<(&Record<'_>, &Interface)>) -> Result<(), WriteError> {
@@ -230,6 +243,29 @@ impl Writer {
             Kind::Ng(w) => w.into_inner().flush().map_err(failed),
         }
     }
+}
+
+/// The number that an interface has in the file, where it is described before it is spoken of.
+fn described(
+    name: &str,
+    w: &mut PcapNgWriter<Out>,
+    known: &mut Vec<Option<u32>>,
+    written: &mut u32,
+    slot: usize,
+    interface: &Interface,
+) -> Result<u32, WriteError> {
+    if let Some(id) = known.get(slot).copied().flatten() {
+        return Ok(id);
+    }
+    w.write_block(&description(interface).into_block()).map_err(|e| failure(name, &e))?;
+    if known.len() <= slot {
+        known.resize(slot + 1, None);
+    }
+    if let Some(s) = known.get_mut(slot) {
+        *s = Some(*written);
+    }
+    *written += 1;
+    Ok(*written - 1)
 }
 
 /// Seconds and fraction as a classic record has them; times before the epoch become it.

@@ -186,6 +186,10 @@ pub struct FlowRow {
     pub icrc: IcrcCounts,
     /// Packets cut by the capture.
     pub truncated: u64,
+    /// Payload of a First or Middle packet, which is the path MTU; 0 if none came. Not in JSON, where the analysis says
+    /// more (`path_mtu`).
+    #[serde(skip)]
+    pub full_payload: u32,
 }
 
 /// An address of a flow.

@@ -598,6 +598,7 @@ impl Flow {
             duplicates: self.duplicates,
             icrc: self.icrc,
             truncated: self.truncated,
+            full_payload: self.path_mtu(),
         }
     }
 }

@@ -396,7 +396,7 @@ fn go(mut scenario: Scenario, common: Common) -> Ended {
         quiet_stdout: true,
     };
     let stop = Stop::default();
-    stop.on_signals(|| {}).map_err(|e| (3, format!("cannot take signals: {e}")))?;
+    stop.on_signals(&[], |_| {}).map_err(|e| (3, format!("cannot take signals: {e}")))?;
     let mut talk = |line: &str| {
         let _closed = writeln!(io::stderr(), "roce-fault: {line}");
     };

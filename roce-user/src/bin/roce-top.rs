@@ -4,6 +4,7 @@ use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
 use anyhow::Result;
+use nix::sys::signal::Signal;
 use roce_user::aggregate::Report;
 use roce_user::cli::{Cli, Command, Doctor, Speed, Top};
 use roce_user::error::chain;
@@ -73,7 +74,8 @@ fn watch(top: &Top) -> Result<()> {
     // after the privileges went: capabilities are per thread, and this starts one
     {
         let wake = wake.clone();
-        stop.on_signals(move || wake.wake())?;
+        let others: &[Signal] = if top.batch { &[] } else { &tui::JOB_CONTROL };
+        stop.on_signals(others, move |s| wake.wake(s))?;
     }
     let exporter = match top.prometheus {
         Some(address) => {

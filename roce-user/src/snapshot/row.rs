@@ -134,6 +134,7 @@ pub fn row(number: u32, id: FlowId, f: &Flow, clock: Clock) -> FlowRow {
         duplicates: 0,
         icrc: IcrcCounts { unchecked: total, ..IcrcCounts::default() },
         truncated: 0,
+        full_payload: f.mtu.into(),
     }
 }
 

@@ -102,6 +102,8 @@ pub struct App {
     pub opened: Option<FlowKey>,
     /// The end was asked for.
     pub quit: bool,
+    /// The shell is to have the terminal for a while.
+    pub suspend: bool,
     latest: Arc<Report>,
     matcher: Option<Matcher>,
     pairs: Vec<HostPair>,
@@ -126,7 +128,7 @@ impl App {
             port: dissector::wire::ROCE_UDP_PORT,
             zone: TimeZone::system(),
             frozen: false,
-            style: Style { throughput, ..Style::default() },
+            style: Style { throughput, compact: true, ..Style::default() },
             sort: Column::Metric(Metric::Packets),
             descending: true,
             hide_idle: false,
@@ -138,6 +140,7 @@ impl App {
             scroll: 0,
             opened: None,
             quit: false,
+            suspend: false,
             latest: Arc::default(),
             matcher: None,
             pairs: Vec::new(),
@@ -297,7 +300,7 @@ impl App {
                 return;
             }
             (Popup::Help(at), Action::Move(step)) => {
-                *at = step.apply(*at, keys::BINDINGS.len(), 10);
+                *at = step.apply(*at, super::view::help::lines(), 10);
                 return;
             }
             (Popup::Sort(at), Action::Move(step)) => {
@@ -314,6 +317,7 @@ impl App {
         }
         match action {
             Action::Quit => self.quit = true,
+            Action::Suspend => self.suspend = true,
             Action::Help => self.popup = Popup::Help(0),
             Action::Back => self.back(),
             Action::Page(page) => self.go(page),

@@ -51,6 +51,7 @@ pub fn row(id: u32, src: &str, dst: &str, dest_qp: u32, opcode: u8, packets: u64
         duplicates: 0,
         icrc: IcrcCounts::default(),
         truncated: 0,
+        full_payload: 1024,
     }
 }
 
@@ -119,7 +120,7 @@ pub fn report() -> Arc<Report> {
 
 /// A screen that shows that report.
 pub fn app() -> App {
-    let mut app = App::new(Theme { colour: true }, Duration::from_secs(1), Throughput::Bits);
+    let mut app = App::new(Theme::COLOUR, Duration::from_secs(1), Throughput::Bits);
     app.zone = jiff::tz::TimeZone::UTC;
     let state = State {
         taps: vec![Tap { name: "eth0".to_owned(), how: "XDP driver, TC egress".to_owned() }],

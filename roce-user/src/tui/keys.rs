@@ -7,6 +7,8 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 pub enum Action {
     /// End the program.
     Quit,
+    /// Give the terminal to the shell until `fg`.
+    Suspend,
     /// Show or hide the help.
     Help,
     /// Leave the page, the pop-up, the filter.
@@ -147,8 +149,9 @@ const fn k(k: KeyCode) -> (KeyCode, KeyModifiers) {
 pub const BINDINGS: &[Binding] = bindings! {
     Everywhere "?" [c('?'), k(KeyCode::F(1)), c('h')] Action::Help, "this help", "help";
     Everywhere "q" [c('q'), (KeyCode::Char('c'), CTRL), k(KeyCode::F(10))] Action::Quit, "quit; the programs are detached", "quit";
+    Everywhere "C-z" [(KeyCode::Char('z'), CTRL)] Action::Suspend, "to the shell; fg comes back, counting goes on";
     Everywhere "Esc" [k(KeyCode::Esc), k(KeyCode::Backspace)] Action::Back, "back: close help, leave a page, drop the filter", "back";
-    Overview "Enter" [k(KeyCode::Enter)] Action::Open, "open the flow, or the host pair's flows, under the cursor", "open";
+    Overview "Enter" [k(KeyCode::Enter)] Action::Open, "open the flow or the host pair under the cursor", "open";
     Menu "Enter" [k(KeyCode::Enter)] Action::Open, "sort by that column";
     Everywhere "↑ k" [k(KeyCode::Up), c('k')] Action::Move(Step::Up), "up";
     Everywhere "↓ j" [k(KeyCode::Down), c('j')] Action::Move(Step::Down), "down";

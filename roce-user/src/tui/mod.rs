@@ -21,6 +21,8 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use crossterm::event::{Event as Input, KeyEventKind};
+use crossterm::terminal::{BeginSynchronizedUpdate, EndSynchronizedUpdate};
+use nix::sys::signal::{self, SigSet, Signal};
 
 use crate::aggregate::{Aggregate, Report};
 use crate::source::{Event, Source, State};
@@ -46,8 +48,12 @@ enum Message {
     Input(Input),
     Report(Arc<Report>, State, Vec<Event>),
     Failed(anyhow::Error),
-    Woken,
+    Signal(Signal),
 }
+
+/// Signals of the shell's job control, which the screen has to know: it gives the terminal back before it stops, and
+/// takes it again when it goes on.
+pub const JOB_CONTROL: [Signal; 2] = [Signal::SIGTSTP, Signal::SIGCONT];
 
 /// Somebody else who gets each report (the exporter).
 pub type Observer = Box<dyn FnMut(&Report) + Send>;
@@ -74,6 +80,8 @@ pub fn run(source: Box<dyn Source>, options: &Options, stop: &Stop, observer: Ob
         loop {
             let size = terminal.size().context("cannot ask the terminal for its size")?;
             app.set_rows(view::table_rows(&app, ratatui::layout::Rect::new(0, 0, size.width, size.height)));
+            // a terminal that knows it shows the whole picture at once, others ignore it
+            crossterm::execute!(std::io::stdout(), BeginSynchronizedUpdate).context("cannot draw")?;
             terminal
                 .draw(|frame| {
                     let area = frame.area();
@@ -83,12 +91,16 @@ pub fn run(source: Box<dyn Source>, options: &Options, stop: &Stop, observer: Ob
                     }
                 })
                 .context("cannot draw")?;
+            crossterm::execute!(std::io::stdout(), EndSynchronizedUpdate).context("cannot draw")?;
             // one picture for all that has come in the meantime
             let Ok(first) = receive.recv() else { return Ok(()) };
             for message in std::iter::once(first).chain(receive.try_iter()) {
                 match message {
                     Message::Input(Input::Key(key)) if key.kind != KeyEventKind::Release => app.key(key),
-                    Message::Input(_) | Message::Woken => {}
+                    Message::Signal(Signal::SIGTSTP) => app.suspend = true,
+                    // somebody may have drawn on the screen meanwhile
+                    Message::Signal(Signal::SIGCONT) => terminal = again().context("cannot use this terminal")?,
+                    Message::Input(_) | Message::Signal(_) => {}
                     Message::Report(report, state, events) => app.take(report, state, &events),
                     Message::Failed(e) => return Err(e),
                 }
@@ -96,6 +108,11 @@ pub fn run(source: Box<dyn Source>, options: &Options, stop: &Stop, observer: Ob
             interval_ms.store(millis(app.interval), Ordering::Relaxed);
             if app.quit || stop.is_set() {
                 return Ok(());
+            }
+            if std::mem::take(&mut app.suspend) {
+                ratatui::restore();
+                pause().context("cannot stop")?;
+                terminal = again().context("cannot use this terminal")?;
             }
         }
     })();
@@ -108,6 +125,21 @@ pub fn run(source: Box<dyn Source>, options: &Options, stop: &Stop, observer: Ob
     // the shell's prompt starts on a line of its own
     let _ = std::io::stdout().flush();
     result
+}
+
+/// Stops the whole process until SIGCONT comes, if there is a shell to send it.
+fn pause() -> nix::Result<()> {
+    let stop = SigSet::from(Signal::SIGTSTP);
+    stop.thread_unblock()?;
+    signal::raise(Signal::SIGTSTP)?;
+    stop.thread_block()
+}
+
+/// The terminal as at the start, empty.
+fn again() -> std::io::Result<ratatui::DefaultTerminal> {
+    let mut terminal = ratatui::try_init()?;
+    terminal.clear()?;
+    Ok(terminal)
 }
 
 fn millis(d: Duration) -> u64 {
@@ -170,10 +202,10 @@ impl Wake {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = Some(send);
     }
 
-    /// Wakes it.
-    pub fn wake(&self) {
+    /// Wakes it with a signal that came.
+    pub fn wake(&self, signal: Signal) {
         if let Some(send) = &*self.0.read().unwrap_or_else(PoisonError::into_inner) {
-            let _ = send.send(Message::Woken);
+            let _ = send.send(Message::Signal(signal));
         }
     }
 }

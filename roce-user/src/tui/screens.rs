@@ -53,11 +53,8 @@ fn help_and_sort_menu() {
 
 #[test]
 fn nothing_to_see_says_why_in_full() {
-    let mut app = App::new(
-        super::theme::Theme { colour: true },
-        std::time::Duration::from_secs(1),
-        crate::units::Throughput::Bits,
-    );
+    let mut app =
+        App::new(super::theme::Theme::COLOUR, std::time::Duration::from_secs(1), crate::units::Throughput::Bits);
     let why = "no RoCE on eth0 for 7 s, 12 other packets; on a mirror port: ip link set eth0 promisc on, and more words than fit one line";
     let state = crate::source::State { notices: vec![why.to_owned()], ..crate::source::State::default() };
     app.take(std::sync::Arc::default(), state, &[]);

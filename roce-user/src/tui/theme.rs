@@ -10,12 +10,20 @@ use ratatui::style::{Color, Modifier, Style};
 pub struct Theme {
     /// Whether colours may be used; modifiers always are.
     pub colour: bool,
+    /// The Linux console, whose fonts have few signs.
+    pub console: bool,
 }
 
 impl Theme {
-    /// By `NO_COLOR`: set and not empty means none.
+    /// With colours, on any terminal but the console.
+    pub const COLOUR: Self = Self { colour: true, console: false };
+
+    /// By `NO_COLOR` (set and not empty means none) and `TERM`.
     pub fn from_environment() -> Self {
-        Self { colour: std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty()) }
+        Self {
+            colour: std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty()),
+            console: std::env::var_os("TERM").is_some_and(|t| t == "linux"),
+        }
     }
 
     fn fg(self, c: Color) -> Style {

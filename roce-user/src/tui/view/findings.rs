@@ -7,19 +7,19 @@ use super::put;
 use crate::tui::app::App;
 use crate::units::printable;
 
+/// How far live findings go.
+const LIMITS: &str = "Counts are exact; what needs the order of all packets is not looked for here. For that, record with -w and run `roce-dissect check` on the file.";
+
 /// Draws the page.
 pub fn draw(app: &App, area: Rect, buf: &mut Buffer) {
-    put(buf, area, 1, 0, "Findings", app.theme.head());
+    let of = |severity| app.state.findings.iter().filter(|f| f.severity == severity).count();
+    let counts = format!("Findings: {} errors, {} warnings, {} notes", of("error"), of("warning"), of("note"));
+    put(buf, area, 1, 0, &counts, app.theme.head());
     if app.state.findings.is_empty() {
         put(buf, area, 1, 2, "Nothing found so far.", app.theme.text());
-        put(
-            buf,
-            area,
-            1,
-            3,
-            "Counters alone show less than packets: record with -w and run `roce-dissect check`.",
-            app.theme.dim(),
-        );
+        for (line, y) in wrap(LIMITS, usize::from(area.width.saturating_sub(2))).iter().zip(3..) {
+            put(buf, area, 1, y, line, app.theme.dim());
+        }
         return;
     }
     let mut lines: Vec<(String, ratatui::style::Style)> = Vec::new();
@@ -30,7 +30,10 @@ pub fn draw(app: &App, area: Rect, buf: &mut Buffer) {
             "warning" => ("!", app.theme.warn()),
             _ => ("·", app.theme.text()),
         };
-        lines.push((format!("{sign} {} [{}]", printable(&f.title), f.code), style));
+        let title = format!("{} [{}]", printable(&f.title), f.code);
+        for (i, part) in wrap(&title, room).into_iter().enumerate() {
+            lines.push((format!("{} {part}", if i == 0 { sign } else { " " }), style));
+        }
         if let Some(flow) = &f.flow {
             lines.push((format!("  {}", printable(flow)), app.theme.dim()));
         }
@@ -39,6 +42,7 @@ pub fn draw(app: &App, area: Rect, buf: &mut Buffer) {
         }
         lines.push((String::new(), app.theme.text()));
     }
+    lines.extend(wrap(LIMITS, room).into_iter().map(|l| (l, app.theme.dim())));
     let height = usize::from(area.height.saturating_sub(2));
     let first = app.scroll.min(lines.len().saturating_sub(height));
     for (y, (text, style)) in lines.iter().skip(first).take(height).enumerate() {

@@ -9,11 +9,12 @@
 //! latest events: time, why, what the packet says
 //! ```
 
+use dissector::flow::row::Endpoint;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-use super::{plot, put, put_right, shorten};
+use super::{plot, put, put_right, shorten, shorten_address};
 use crate::aggregate::{Flow, Metric, Phase, per_second};
 use crate::batch::clock;
 use crate::tui::app::App;
@@ -29,7 +30,10 @@ pub fn draw(app: &App, area: Rect, buf: &mut Buffer) {
     let back = app.reverse_of(flow);
     let r = &flow.row;
     let mut x = put(buf, area, 1, 0, r.transport, t.accent().patch(t.strong())) + 2;
-    x = put(buf, area, x, 0, &format!("{} → {}  qp {:#x}", r.src, r.dst, r.dest_qp), t.strong());
+    // room for both QPs and the state behind the addresses
+    let each = usize::from(area.width.saturating_sub(52) / 2).max(9);
+    let end = |e: Endpoint| shorten_address(&e.to_string(), each);
+    x = put(buf, area, x, 0, &format!("{} → {}  qp {:#x}", end(r.src), end(r.dst), r.dest_qp), t.strong());
     if let Some(q) = r.src_qp {
         x = put(buf, area, x, 0, &format!("  from qp {q:#x}"), t.text());
     }
@@ -50,14 +54,18 @@ pub fn draw(app: &App, area: Rect, buf: &mut Buffer) {
     let all = facts(app, flow, back);
     let room = area.height.saturating_sub(1 + plots + 1 + 5);
     let left = Rect { y: area.y + 1, height: room, width: if wide { 64 } else { area.width }, ..area };
-    let first = app.scroll.min(all.len().saturating_sub(usize::from(left.height.saturating_sub(1))));
+    let lines = usize::from(left.height.saturating_sub(1));
+    let more = all.len() > lines;
+    // the last line says that there is more
+    let lines = lines.saturating_sub(usize::from(more));
+    let first = app.scroll.min(all.len().saturating_sub(lines));
     put_right(buf, left, 38, 0, "→ forward", t.head());
     let title = match back {
         Some(b) => format!("← back, qp {:#x}", b.row.dest_qp),
         None => "← back: not known".to_owned(),
     };
     put_right(buf, left, 59, 0, &title, if back.is_some() { t.head() } else { t.dim() });
-    for (y, f) in all.iter().skip(first).take(usize::from(left.height.saturating_sub(1))).enumerate() {
+    for (y, f) in all.iter().skip(first).take(lines).enumerate() {
         let y = u16::try_from(y).unwrap_or(0) + 1;
         put(buf, left, 1, y, f.name, t.dim());
         put_right(buf, left, 38, y, &f.forward.0, f.forward.1);
@@ -65,8 +73,10 @@ pub fn draw(app: &App, area: Rect, buf: &mut Buffer) {
             put_right(buf, left, 59, y, &b.0, b.1);
         }
     }
-    if first + usize::from(left.height) <= all.len() {
-        put(buf, left, 19, left.height.saturating_sub(1), "↓ more", t.accent());
+    if more {
+        let below = all.len().saturating_sub(first + lines);
+        let text = if below > 0 { format!("↓ {below} more lines") } else { "↑ the beginning".to_owned() };
+        put(buf, left, 1, left.height.saturating_sub(1), &text, t.accent());
     }
     if wide {
         let right = Rect { x: left.right(), y: left.y, width: area.right() - left.right(), height: left.height };
@@ -100,16 +110,6 @@ fn facts(app: &App, flow: &Flow, back: Option<&Flow>) -> Vec<Fact> {
         (format!("{}{unit}", si(per_second(f.delta(Metric::Bytes).saturating_mul(per_byte), interval))), t.strong())
     });
     add("messages/s", &|f| (si(rate(f, Metric::Messages)), t.strong()));
-    add("packets", &|f| (grouped(f.row.packets), plain));
-    add("bytes", &|f| (grouped(f.row.bytes), plain));
-    add("mean frame", &|f| {
-        let mean = f.row.bytes.checked_div(f.row.packets).unwrap_or(0);
-        (format!("{mean} B"), plain)
-    });
-    add("messages", &|f| (grouped(f.row.messages), plain));
-    add("requests", &|f| (grouped(f.row.requests), plain));
-    add("responses", &|f| (grouped(f.row.responses), plain));
-    add("acknowledges", &|f| (grouped(f.row.acks), plain));
     let mark = |f: &Flow, m: Metric, total: u64, style: Style| {
         let new = f.delta(m);
         match (total, new) {
@@ -134,10 +134,24 @@ fn facts(app: &App, flow: &Flow, back: Option<&Flow>) -> Vec<Fact> {
     }
     add("CE marks", &|f| mark(f, Metric::Ce, f.row.ecn.ce, t.warn()));
     add("CNP", &|f| mark(f, Metric::Cnps, f.row.cnps, t.warn()));
+    add("packets", &|f| (grouped(f.row.packets), plain));
+    add("bytes", &|f| (grouped(f.row.bytes), plain));
+    add("mean frame", &|f| {
+        let mean = f.row.bytes.checked_div(f.row.packets).unwrap_or(0);
+        (format!("{mean} B"), plain)
+    });
+    add("messages", &|f| (grouped(f.row.messages), plain));
+    add("requests", &|f| (grouped(f.row.requests), plain));
+    add("responses", &|f| (grouped(f.row.responses), plain));
+    add("acknowledges", &|f| (grouped(f.row.acks), plain));
     add("ECT(0) / ECT(1)", &|f| (format!("{} / {}", grouped(f.row.ecn.ect0), grouped(f.row.ecn.ect1)), plain));
     add("not ECN capable", &|f| (grouped(f.row.ecn.not_ect), plain));
     let or_dash = |n: Option<u64>| (n.map_or_else(|| "-".to_owned(), |n| n.to_string()), plain);
     add("DSCP", &|f| or_dash(f.row.dscp.map(u64::from)));
+    add("payload of a full packet", &|f| match f.row.full_payload {
+        0 => ("-".to_owned(), plain),
+        n => (format!("{n} B"), plain),
+    });
     add("UDP source port", &|f| or_dash(f.row.udp_srcport.map(u64::from)));
     add("VLAN", &|f| or_dash(f.row.vlan.map(u64::from)));
     if flow.row.icrc.good + flow.row.icrc.bad > 0 {

@@ -51,6 +51,30 @@ pub fn draw(app: &App, area: Rect, buf: &mut Buffer) {
         Popup::Sort(at) => overview::sort_menu(app, *at, parts.page, buf),
         Popup::None | Popup::Filter(..) => {}
     }
+    if app.theme.console {
+        for cell in &mut buf.content {
+            if let Some(plain) = console(cell.symbol()) {
+                cell.set_symbol(plain);
+            }
+        }
+    }
+}
+
+/// What stands for a sign that the fonts of the Linux console lack.
+fn console(sign: &str) -> Option<&'static str> {
+    Some(match sign {
+        "▁" | "▂" => "_",
+        "▃" | "▅" => "▄",
+        "▆" | "▇" => "█",
+        "▞" => "%",
+        "╭" => "┌",
+        "╮" => "┐",
+        "╰" => "└",
+        "╯" => "┘",
+        "…" => "~",
+        "✗" => "x",
+        _ => return None,
+    })
 }
 
 /// Where the cursor of an input line stands, if there is one.
@@ -102,6 +126,9 @@ fn bar(app: &App, area: Rect, buf: &mut Buffer) {
     let taps: Vec<String> = app.state.taps.iter().map(|t| printable(&format!("{} ({})", t.name, t.how))).collect();
     let style = app.theme.bar();
     let mut x = put(buf, area, 0, 0, " roce-top  ", style.patch(app.theme.strong()));
+    if app.page != Page::Overview {
+        x = put(buf, area, x, 0, app.page.title(), style.patch(app.theme.strong())) + 2;
+    }
     let room = usize::from(area.width).saturating_sub(usize::from(x) + right.width() + 1);
     let taps = shorten(&taps.join(", "), room);
     x = put(buf, area, x, 0, &taps, style);
@@ -124,9 +151,14 @@ fn footer(app: &App, area: Rect, buf: &mut Buffer) {
         x = put(buf, area, x, 0, &text, app.theme.strong());
         match wrong {
             Some(e) => put(buf, area, x + 2, 0, &format!("✗ {}", printable(e)), app.theme.bad()),
-            None => {
-                put(buf, area, x + 2, 0, "Enter use  Esc cancel   e.g. 10.0.0.1  nak > 0  dscp != 26", app.theme.dim())
-            }
+            None => put(
+                buf,
+                area,
+                x + 2,
+                0,
+                "Enter use  Esc cancel   e.g. 10.0.0.1   nak > 0 && dscp == 26   ? lists fields",
+                app.theme.dim(),
+            ),
         };
         return;
     }

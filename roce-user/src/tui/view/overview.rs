@@ -14,7 +14,7 @@ use ratatui::layout::Rect;
 
 use super::{frame, plot, put, put_right, shorten, shorten_address};
 use crate::aggregate::{Metric, Phase, Report, per_second};
-use crate::columns::{Align, Column, Line, Mode, Style};
+use crate::columns::{Align, Column, Line, Mode};
 use crate::tui::app::App;
 use crate::units::{self, count, si};
 
@@ -39,7 +39,7 @@ impl Parts {
             31..=44 => 2,
             _ => 4,
         };
-        let head = (spark * 2 + 1).max(4).min(area.height);
+        let head = (spark * 2 + 2).min(area.height);
         let mix = 1.min(area.height - head);
         let gap = u16::from(area.height > 18);
         let titles_y = (head + mix + gap).min(area.height);
@@ -63,10 +63,14 @@ pub fn draw(app: &App, area: Rect, buf: &mut Buffer) {
     table(app, parts.titles, parts.rows, buf);
 }
 
+/// Screens narrower than this have no plots.
+const PLOTS: u16 = 70;
+
 /// Width of the rates' half at a width of screen.
 fn rates_width(width: u16) -> u16 {
     match width {
-        0..=99 => width * 45 / 100,
+        0..PLOTS => 20,
+        PLOTS..=99 => width * 45 / 100,
         _ => width / 2,
     }
 }
@@ -75,7 +79,7 @@ fn head(app: &App, area: Rect, buf: &mut Buffer) {
     let r = &app.report;
     let t = app.theme;
     let left = Rect { width: rates_width(area.width), ..area };
-    let spark = (area.height.saturating_sub(1)) / 2;
+    let spark = (area.height.saturating_sub(2) / 2).max(1);
     let bytes = r.totals_delta.roce_bytes.saturating_mul(app.style.throughput.per_byte());
     let rates = [
         ("packets", format!("{}/s", si(r.pps()))),
@@ -92,20 +96,35 @@ fn head(app: &App, area: Rect, buf: &mut Buffer) {
         put(buf, left, 1, y, name, t.dim());
         put_right(buf, left, 19, y, value, t.strong());
         let room = Rect { x: left.x + 20, y: left.y + y, width: left.width.saturating_sub(21), height: spark };
-        if i == 0 {
-            plot::bars(r.history.iter(r.number).map(|s| s.pps), room, buf, t.accent());
+        if area.width < PLOTS {
+            continue;
+        }
+        let top = if i == 0 {
+            plot::bars(r.history.iter(r.number).map(|s| s.pps), room, buf, t.accent())
         } else {
-            plot::bars(r.history.iter(r.number).map(|s| s.bps), room, buf, t.accent());
+            let per_bit = app.style.throughput.per_byte() as f32 / 8.0;
+            plot::bars(r.history.iter(r.number).map(|s| s.bps * per_bit), room, buf, t.accent())
+        };
+        if spark > 1 && top > 0.0 {
+            put_right(buf, left, 19, y + 1, &format!("peak {}", si(f64::from(top))), t.dim());
         }
     }
     let y = spark * 2;
     let active = r.active;
     put(buf, left, 1, y, "messages", t.dim());
     put_right(buf, left, 19, y, &format!("{}/s", si(r.rate(Metric::Messages))), t.strong());
-    let x = put(buf, left, 20, y, "flows ", t.dim());
-    let x = put(buf, left, x, y, &count(active as u64), t.strong());
-    let x = put(buf, left, x, y, " of ", t.dim());
-    put(buf, left, x, y, &count(r.flows.len() as u64), t.text());
+    let flows = |buf: &mut Buffer, x: u16, y: u16| {
+        let x = put(buf, left, x, y, "flows ", t.dim());
+        let x = put(buf, left, x, y, &count(active as u64), t.strong());
+        let x = put(buf, left, x, y, " of ", t.dim());
+        put(buf, left, x, y, &count(r.flows.len() as u64), t.text());
+    };
+    if area.width < PLOTS {
+        flows(buf, 1, y + 1);
+        marks(app, Rect { x: area.x + left.width, width: area.width - left.width, ..area }, buf);
+        return;
+    }
+    flows(buf, 20, y);
     if area.height > y + 1 {
         put(buf, left, 1, y + 1, "not RoCE", t.dim());
         put_right(
@@ -141,6 +160,23 @@ fn marks(app: &App, area: Rect, buf: &mut Buffer) {
     let r = &app.report;
     let wide = |s: &str| u16::try_from(s.chars().count()).unwrap_or(u16::MAX);
     let half = area.width / 2;
+    if half < 16 {
+        // no room for rates, nor for whole words
+        let shown = MARKS.iter().filter(|(_, m, _)| m.is_trouble());
+        for ((_, metric, bad), i) in shown.zip(0u16..) {
+            let room = Rect { x: area.x + i / 4 * half, width: half, ..area };
+            let (total, new) = (r.total.get(*metric), r.delta.get(*metric));
+            let style = match (total, bad) {
+                (0, _) => app.theme.dim(),
+                (_, true) => app.theme.bad(),
+                (_, false) => app.theme.warn(),
+            };
+            put(buf, room, 0, i % 4, Column::Metric(*metric).title(&app.style), app.theme.dim());
+            let text = format!("{}{}", if new > 0 { "+" } else { "" }, units::compact(total));
+            put_right(buf, room, room.width.saturating_sub(1), i % 4, &text, style);
+        }
+        return;
+    }
     for (i, (name, metric, bad)) in MARKS.iter().enumerate() {
         let i = u16::try_from(i).unwrap_or(0);
         let room = Rect { x: area.x + i / 4 * half, width: half, ..area };
@@ -235,49 +271,61 @@ fn mix(app: &App, area: Rect, buf: &mut Buffer) {
     }
 }
 
+/// What has to be on every screen: who, how fast, and all that tells of trouble.
+const CORE: [Column; 9] = [
+    Column::Qp,
+    Column::Metric(Metric::Packets),
+    Column::Metric(Metric::Bytes),
+    Column::Metric(Metric::Naks),
+    Column::Metric(Metric::RnrNaks),
+    Column::Metric(Metric::Repeats),
+    Column::Metric(Metric::Missing),
+    Column::Metric(Metric::Ce),
+    Column::Metric(Metric::Cnps),
+];
+/// An address gets no less; what is cut out of it is marked.
+const SHORTEST_ADDRESS: u16 = 9;
+/// An address gets no more while there are other columns to show.
+const LONG_ADDRESS: u16 = 24;
+
 /// Columns that fit, with their widths, from left to right.
 fn layout(app: &App, width: u16) -> Vec<(Column, u16)> {
-    let mut chosen: Vec<Column> = Vec::new();
-    let mut used = 1;
-    for c in Column::BY_IMPORTANCE {
-        if app.style.grouped
-            && matches!(c, Column::SourceQp | Column::Dscp | Column::Port | Column::Vlan | Column::Idle)
-        {
+    let cost = |c: &Column| c.width(&app.style) + 1;
+    let is_address = |c: &Column| matches!(c, Column::Source | Column::Destination);
+    let longest = (app.offset..app.lines().min(app.offset + 200))
+        .filter_map(|i| app.line(i))
+        .flat_map(|l| [Column::Source, Column::Destination].map(|c| c.cell(&l, &app.style).len()))
+        .max()
+        .unwrap_or(0);
+    // as wide as its title at least
+    let longest = u16::try_from(longest).unwrap_or(u16::MAX).max(11);
+    let room = width.saturating_sub(1 + CORE.iter().map(cost).sum::<u16>()) / 2;
+    let mut address = longest.min(LONG_ADDRESS).min(room.saturating_sub(1).max(SHORTEST_ADDRESS));
+    let mut used = 1 + 2 * (address + 1);
+    let mut chosen: Vec<Column> = vec![Column::Source, Column::Destination];
+    for c in Column::BY_IMPORTANCE.iter().filter(|c| !is_address(c)) {
+        let of_flows_only = matches!(c, Column::SourceQp | Column::Dscp | Column::Port | Column::Vlan | Column::Idle);
+        if (app.style.grouped && of_flows_only) || used + cost(c) > width {
             continue;
         }
-        let need = c.width() + 1;
-        if used + need > width {
-            break;
-        }
-        used += need;
-        chosen.push(c);
+        used += cost(c);
+        chosen.push(*c);
     }
     // the column that one sorts by is always there
     if !chosen.contains(&app.sort) {
-        while used + app.sort.width() + 1 > width {
-            let Some(c) = chosen.pop() else { break };
-            used -= c.width() + 1;
+        while used + cost(&app.sort) > width && chosen.len() > 2 {
+            if let Some(c) = chosen.pop() {
+                used -= cost(&c);
+            }
         }
-        used += app.sort.width() + 1;
+        used += cost(&app.sort);
         chosen.push(app.sort);
     }
-    // an IPv6 address takes up to 39 characters
-    let addresses = chosen.iter().filter(|c| matches!(c, Column::Source | Column::Destination)).count();
-    let longest = (0..app.lines().min(app.offset + 200))
-        .skip(app.offset)
-        .filter_map(|i| app.line(i))
-        .map(|l| Column::Source.cell(&l, &app.style).len().max(Column::Destination.cell(&l, &app.style).len()))
-        .max()
-        .unwrap_or(0);
-    let more = u16::try_from(longest.saturating_sub(usize::from(Column::Source.width()))).unwrap_or(0);
-    let extra = if addresses > 0 { ((width - used) / u16::try_from(addresses).unwrap_or(1)).min(more) } else { 0 };
+    address += (width.saturating_sub(used) / 2).min(longest - address);
     Column::IN_ORDER
         .iter()
         .filter(|c| chosen.contains(c))
-        .map(|c| match c {
-            Column::Source | Column::Destination => (*c, c.width() + extra),
-            _ => (*c, c.width()),
-        })
+        .map(|c| (*c, if is_address(c) { address } else { c.width(&app.style) }))
         .collect()
 }
 
@@ -297,12 +345,11 @@ fn table(app: &App, titles: Rect, rows: Rect, buf: &mut Buffer) {
                 }
             }
             Align::Right => {
-                let text = if sorted && title.len() < usize::from(*w) {
-                    format!("{}{title}", arrow(app))
-                } else {
-                    title.to_owned()
-                };
-                put_right(buf, room, *w, 0, &text, style);
+                put_right(buf, room, *w, 0, title, style);
+                if sorted {
+                    let at = (x + w).saturating_sub(u16::try_from(title.len()).unwrap_or(*w) + 1);
+                    put(buf, titles, at, 0, arrow(app), app.theme.head());
+                }
             }
         }
         x += w + 1;
@@ -321,42 +368,48 @@ fn arrow(app: &App) -> &'static str {
     if app.descending { "▼" } else { "▲" }
 }
 
-/// What restricts the list, above the titles at the right; over them where there is no line between. A
-/// filter that one does not see is a trap.
+/// What the numbers mean and what restricts the list, above the titles; over the mix where there is no line between.
+/// A filter that one does not see is a trap.
 fn status(app: &App, parts: &Parts, buf: &mut Buffer) {
     let mut words: Vec<String> = Vec::new();
     if !app.filter.is_empty() {
-        words.push(format!("filter: {}", app.filter));
+        words.push(format!("filter: {}", units::printable(&app.filter)));
     }
     if app.hide_idle {
         words.push("active only".to_owned());
     }
-    if app.style.mode == Mode::Totals {
-        words.push("totals since the start".to_owned());
-    }
+    let gap = parts.titles.y - parts.mix.bottom();
+    let restricted = !words.is_empty();
     let rows = usize::from(parts.rows.height);
     if app.lines() > rows {
         let last = (app.offset + rows).min(app.lines());
         words.push(format!("{}-{} of {}", app.offset + 1, last, app.lines()));
     }
-    if words.is_empty() {
-        return;
+    let findings = app.state.findings.len();
+    if findings > 0 {
+        let s = if findings == 1 { "" } else { "s" };
+        words.push(format!("{findings} finding{s}: press 3"));
     }
     let text = words.join(" · ");
-    let gap = parts.titles.y - parts.mix.bottom();
-    if gap > 0 {
-        let area = Rect { y: parts.titles.y - 1, height: 1, ..parts.titles };
-        put_right(
-            buf,
-            area,
-            area.width.saturating_sub(1),
-            0,
-            &shorten(&text, usize::from(area.width) - 2),
-            app.theme.warn(),
-        );
-    } else if !app.filter.is_empty() {
-        let text = shorten(&text, usize::from(parts.mix.width) / 2);
-        put_right(buf, parts.mix, parts.mix.width, 0, &format!(" {text} "), app.theme.bar());
+    if gap == 0 {
+        if restricted {
+            let text = shorten(&text, usize::from(parts.mix.width) / 2);
+            put_right(buf, parts.mix, parts.mix.width, 0, &format!(" {text} "), app.theme.bar());
+        }
+        return;
+    }
+    let area = Rect { y: parts.titles.y - 1, height: 1, ..parts.titles };
+    let text = shorten(&text, usize::from(area.width) - 2);
+    put_right(buf, area, area.width.saturating_sub(1), 0, &text, app.theme.warn());
+    let mode = match (app.style.mode, app.style.grouped) {
+        (Mode::Rates, false) => "each flow: rates /s, the rest since the start",
+        (Mode::Rates, true) => "each host pair: rates /s, the rest since the start",
+        (Mode::Totals, false) => "each flow: totals since the start",
+        (Mode::Totals, true) => "each host pair: totals since the start",
+    };
+    let room = usize::from(area.width).saturating_sub(text.chars().count() + 4);
+    if room >= 20 {
+        put(buf, area, 1, 0, &shorten(mode, room), app.theme.dim());
     }
 }
 
@@ -385,8 +438,12 @@ fn row(app: &App, line: &Line<'_>, columns: &[(Column, u16)], area: Rect, buf: &
                 let grew = matches!(c, Column::Metric(m) if m.is_trouble() && line.delta(*m) > 0);
                 let none = matches!(c, Column::Metric(m) if m.is_trouble() && line.total(*m) == 0);
                 let text = if none { "·".to_owned() } else { text };
-                let text = if grew && text.len() < usize::from(*w) { format!("+{text}") } else { text };
                 put_right(buf, room, *w, 0, &shorten(&text, usize::from(*w)), cell);
+                if grew {
+                    // in the gap before the column if the number fills it
+                    let at = (x + w).saturating_sub(u16::try_from(text.len()).unwrap_or(*w) + 1);
+                    put(buf, area, at, 0, "+", cell);
+                }
             }
         }
         x += w + 1;
@@ -437,11 +494,10 @@ fn nothing(app: &App, area: Rect, buf: &mut Buffer) {
 
 /// The list of columns to sort by.
 pub fn sort_menu(app: &App, at: usize, area: Rect, buf: &mut Buffer) {
-    let style =
-        Style { mode: app.style.mode, throughput: app.style.throughput, grouped: app.style.grouped, ..app.style };
+    let style = app.style;
     let count = u16::try_from(Column::IN_ORDER.len()).unwrap_or(u16::MAX);
     let height = (count + 2).min(area.height);
-    let width = 44.min(area.width);
+    let width = 62.min(area.width);
     let area = Rect { x: area.x + (area.width - width) / 2, y: area.y + (area.height - height) / 2, width, height };
     let inside = frame(app, area, "sort by", buf);
     let first = (at + 1).saturating_sub(usize::from(inside.height));
@@ -449,6 +505,9 @@ pub fn sort_menu(app: &App, at: usize, area: Rect, buf: &mut Buffer) {
         let line = u16::try_from(y - first).unwrap_or(0);
         put(buf, inside, 1, line, c.title(&style), app.theme.strong());
         put(buf, inside, 13, line, c.meaning(), app.theme.text());
+        if *c == app.sort {
+            put(buf, inside, 0, line, arrow(app), app.theme.accent());
+        }
         if y == at {
             buf.set_style(Rect { y: inside.y + line, height: 1, ..inside }, app.theme.cursor());
         }
