@@ -484,6 +484,41 @@ fn a_reply_that_lies_in_its_chunk() {
 }
 
 #[test]
+fn a_call_that_lies_in_a_read_chunk() {
+    let mut t = Talk::new(&["qp:0x33=nfs", "qp:0x44=nfs"]);
+    // RDMA_NOMSG: a read chunk at position 0 holds the whole call, 2500 bytes
+    let nomsg = words(&[9, 1, 32, 1, 1, 0, 0xabcd, 2500, 0, 0x1000, 0, 0, 0]);
+    assert_eq!(
+        t.say(1, SEND, 0x33, 1, &[], &nomsg),
+        "RPC over RDMA RDMA_NOMSG call of 2500 bytes in a read chunk XID 0x00000009"
+    );
+    let reth = Reth::emit(0x1000, 0xabcd, 2500);
+    t.say(2, 0x0c, 0x44, 10, &reth, &[]);
+    let mut whole = call(9, 4, 1, &[0, 1, 2, 24, 6, 0, 0, 0, 0]);
+    whole.resize(1024, 0);
+    let aeth = words(&[0x1f00_0001]);
+    let bytes = frame(1, 0x0d, 0x33, 10, &aeth, &whole);
+    let (line, fields) = t.frame(&bytes, bytes.len());
+    assert_eq!(line, "NFS v4.1 COMPOUND (PUTROOTFH, CREATE) call in a read chunk, offset 0 XID 0x00000009");
+    for f in ["rpc.msgtyp=Uint(0)", "rpc.procedure=Uint(1)", "nfs.opcode=Uint(24)"] {
+        assert!(fields.iter().any(|g| g == f), "{f}: {fields:?}");
+    }
+    assert_eq!(
+        t.say(1, 0x0e, 0x33, 11, &[], &[1; 1024]),
+        "data out of the chunk of NFS v4.1 COMPOUND (PUTROOTFH, CREATE), offset 1024"
+    );
+    // and its reply is known by it
+    let reply = [words(&[9, 1, 32, 0, 0, 0, 0]), words(&[9, 1, 0, 0, 0, 0, 0])].concat();
+    assert!(
+        t.say(2, SEND, 0x44, 12, &[], &reply)
+            .starts_with("NFS v4.1 COMPOUND (PUTROOTFH, CREATE) reply OK XID 0x00000009 after"),
+    );
+    // a chunk of a call that was never announced as long stays data
+    t.say(2, 0x0c, 0x44, 20, &reth, &[]);
+    assert!(!t.say(1, 0x0d, 0x33, 20, &aeth, &[7; 1024]).contains("call in"));
+}
+
+#[test]
 fn a_rejected_request_says_why_and_which() {
     let mut t = Talk::new(&[]);
     let mad = |attribute: u16, fill: &dyn Fn(&mut [u8])| {

@@ -280,9 +280,9 @@ impl Session {
             }
             _ => {
                 let Some(moved) = self.transfers.push(p, number, to_passive, mtu) else { return Upper::None };
-                match &self.protocol {
+                match &mut self.protocol {
                     Protocol::Nvme(q) => Upper::Nvme(Box::new(q.data(moved))),
-                    Protocol::Rpc(c) => Upper::Rpc(Box::new(c.data(moved))),
+                    Protocol::Rpc(c) => Upper::Rpc(Box::new(c.data(moved, p.payload))),
                     Protocol::Iser => Upper::Iser(iser::data(moved)),
                     Protocol::Smbd(_) => Upper::Smbd(smbd::data(moved)),
                     Protocol::Rds => Upper::None,

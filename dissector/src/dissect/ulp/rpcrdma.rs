@@ -286,6 +286,20 @@ pub struct Call {
 }
 
 impl Call {
+    /// Out of a message whose data from byte `moved` on are in a chunk; `None` if it is a reply.
+    fn new(m: &Rpc<'_>, moved: Option<usize>, frame: u64, at: Timestamp) -> Option<Self> {
+        let (program, version, procedure) = m.call?;
+        let mut call = Self { program, version, procedure, minor: 0, operations: String::new(), frame, at };
+        if call.compound() {
+            let moved = moved.and_then(|p| p.checked_sub(m.rest_at));
+            if let Some(c) = Compound::read(m.rest, moved, call.callback()) {
+                call.minor = c.minor;
+                call.operations = c.words(call.callback());
+            }
+        }
+        Some(call)
+    }
+
     /// `NFS v4.1 COMPOUND (SEQUENCE, PUTFH, READ)`.
     fn words(&self, out: &mut String) {
         // writing to a String cannot fail
@@ -319,7 +333,12 @@ impl Call {
 pub struct Calls {
     calls: HashMap<u32, Call, foldhash::quality::RandomState>,
     order: VecDeque<u32>,
+    /// XIDs of calls that lie in a read chunk, with the frame and time of their header.
+    long: VecDeque<(u32, u64, Timestamp)>,
 }
+
+/// Long calls under way that are remembered.
+const MAX_LONG: usize = 64;
 
 /// What earlier packets say about this one.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -429,18 +448,15 @@ impl Calls {
             }
         }
         if let Some(m) = &message
-            && let Some((program, version, procedure)) = m.call
+            && let Some(call) = Call::new(m, h.moved(), frame, at)
         {
-            let mut call = Call { program, version, procedure, minor: 0, operations: String::new(), frame, at };
-            if call.compound() {
-                let moved = h.moved().and_then(|p| p.checked_sub(m.rest_at));
-                if let Some(c) = Compound::read(m.rest, moved, call.callback()) {
-                    call.minor = c.minor;
-                    call.operations = c.words(call.callback());
-                }
-            }
             facts.call = Some(call.clone());
             self.remember(m.xid, call);
+        } else if !reply && h.kind == 1 {
+            if self.long.len() >= MAX_LONG {
+                self.long.pop_front();
+            }
+            self.long.push_back((h.xid, frame, at));
         } else if reply {
             facts.call = self.calls.get(&h.xid).cloned();
             facts.time = facts.call.as_ref().map(|c| at.since(c.at));
@@ -464,18 +480,29 @@ impl Calls {
         Facts { kind: What::Continued, call: first.call.clone(), offset, ..Facts::default() }
     }
 
-    /// Data that RDMA moves.
-    pub fn data(&self, moved: Moved) -> Facts {
+    /// Data that RDMA moves. The start of a long call makes it known for the rest of its chunk and for its reply.
+    pub fn data(&mut self, moved: Moved, b: &[u8]) -> Facts {
+        if let Some(xid) = moved.buffer.map(|b| b.tag)
+            && moved.way == Way::ReadResponse
+            && moved.offset == 0
+            && let Some(place) = self.long.iter().position(|(x, ..)| *x == xid)
+            && let Some(m) = rpc(b).filter(|m| m.xid == xid)
+            && let Some((_, frame, at)) = self.long.remove(place)
+            && let Some(call) = Call::new(&m, None, frame, at)
+        {
+            self.remember(xid, call);
+        }
         let call = moved.buffer.and_then(|b| self.calls.get(&b.tag)).cloned();
         Facts { kind: What::Chunk, call, offset: moved.offset, moved: Some(moved), ..Facts::default() }
     }
 }
 
-/// The reply at the start of a chunk that the call named, if its first words are those of the reply to that call.
-fn reply_in_chunk<'a>(facts: &Facts, b: &'a [u8]) -> Option<Rpc<'a>> {
-    let moved = facts.moved.filter(|m| m.way == Way::Write && m.offset == 0)?;
+/// The message at the start of a chunk, if its first words are those of the reply to the call that named the chunk,
+/// or of the call itself.
+fn message_in_chunk<'a>(facts: &Facts, b: &'a [u8]) -> Option<Rpc<'a>> {
+    let moved = facts.moved.filter(|m| m.way != Way::ReadRequest && m.offset == 0)?;
     let xid = moved.buffer?.tag;
-    rpc(b).filter(|m| m.reply && m.xid == xid)
+    rpc(b).filter(|m| m.reply == (moved.way == Way::Write) && m.xid == xid && (m.reply || facts.call.is_some()))
 }
 
 /// What became of a call, in words with a blank or colon in front.
@@ -517,7 +544,7 @@ pub fn build<'a>(facts: &Facts, b: &'a [u8], o: usize, tree: &mut Tree<'a>) {
                 tree.add(&CHUNK_DATA, o..o + b.len(), b);
             }
             tree.close();
-            if let Some(m) = reply_in_chunk(facts, b) {
+            if let Some(m) = message_in_chunk(facts, b) {
                 call_or_reply(facts, &Header::default(), &m, b, o, tree);
             }
         }
@@ -712,11 +739,15 @@ fn words(facts: &Facts, b: &[u8], out: &mut String) {
             let _ = write!(out, ", offset {}", facts.offset);
         }
         What::Chunk => {
-            if let (Some(c), Some(m)) = (&facts.call, reply_in_chunk(facts, b)) {
+            if let (Some(c), Some(m)) = (&facts.call, message_in_chunk(facts, b)) {
                 c.words(out);
-                out.push_str(" reply");
-                outcome(c, &m, out);
-                let _ = write!(out, " in the reply chunk, offset 0 XID {:#010x}", m.xid);
+                if m.reply {
+                    out.push_str(" reply");
+                    outcome(c, &m, out);
+                    let _ = write!(out, " in the reply chunk, offset 0 XID {:#010x}", m.xid);
+                } else {
+                    let _ = write!(out, " call in a read chunk, offset 0 XID {:#010x}", m.xid);
+                }
                 return;
             }
             out.push_str(match facts.moved.map(|m| m.way) {
