@@ -42,7 +42,7 @@ fn refused(args: &[&str]) -> String {
 fn wrong_arguments_are_one_line() {
     let f = capture("op_write.pcap");
     for (args, says) in [
-        (&["-Q", &f] as &[&str], "-Q"),
+        (&["-Z", &f] as &[&str], "-Z"),
         (&[], "FILE"),
         (&["/nowhere/x.pcap"], "/nowhere/x.pcap: No such file"),
         (&[&f, "-T", "fields"], "-e FIELD"),
@@ -392,4 +392,40 @@ fn a_cut_file_is_one_line_on_stderr() {
         assert_eq!(text.lines().count(), 1, "{text}");
         assert!(text.contains("the file is cut here"), "{text}");
     }
+}
+
+#[test]
+fn letters_that_tshark_users_type_by_habit() {
+    let f = capture("rc_write_bw.pcap");
+    let number = ["-T", "fields", "-e", "frame.number"];
+    let plain = stdout(&[&["-r", &f][..], &number].concat());
+    for more in [&["-l"][..], &["-Q"], &["-n", "-N", "n"], &["-2", "-R", "frame"], &["-d", "udp.port==4791,infiniband"]]
+    {
+        assert_eq!(stdout(&[&["-r", &f][..], more, &number].concat()), plain, "{more:?}");
+    }
+    // -R and -Y both must hold
+    let both = stdout(&[&["-r", &f, "-R", "infiniband", "-Y", "infiniband.aeth"][..], &number].concat());
+    assert_eq!(both, stdout(&[&["-r", &f, "-Y", "infiniband.aeth"][..], &number].concat()));
+    // another port: nothing is RoCE any more
+    let other = stdout(&[&["-r", &f, "-d", "udp.port==4792,infiniband", "-Y", "infiniband"][..], &number].concat());
+    assert_eq!(other, "");
+    assert!(refused(&["-r", &f, "-d", "tcp.port==1,http"]).contains("--decode-as"));
+    // the columns of the one-line text by name
+    let columns = ["number", "time", "source", "destination", "protocol", "length"].map(|c| format!("_ws.col.{c}"));
+    for t in ["r", "ad", "e", "dd"] {
+        let mut args = vec!["-r", &f, "-t", t, "-T", "fields"];
+        columns.iter().for_each(|c| args.extend(["-e", c.as_str()]));
+        let fields = stdout(&args);
+        let text = stdout(&["-r", &f, "-t", t]);
+        for (a, b) in fields.lines().zip(text.lines()) {
+            let head: Vec<&str> = b.split_whitespace().filter(|w| *w != "→").collect();
+            let cells: Vec<&str> = a.split(['\t', ' ']).filter(|w| !w.is_empty()).collect();
+            assert!(head.starts_with(&cells), "{a} / {b}");
+        }
+    }
+    // one protocol in full, the others in one line each
+    let tree = stdout(&["-r", &f, "-O", "udp", "-Y", "infiniband", "-c", "20"]);
+    assert!(tree.contains("\n    Source Port: ") && tree.contains("\nInfiniBand\n"), "{tree}");
+    assert!(!tree.contains("Base Transport Header"), "{tree}");
+    assert!(refused(&["-r", &f, "-O", "udq"]).contains("udp"));
 }

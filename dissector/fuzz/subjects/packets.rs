@@ -34,7 +34,7 @@ pub fn packet(back: bool, opcode: u8, qp: u8, psn: u8, after: &[u8]) -> Vec<u8> 
 pub fn show(frames: &[Vec<u8>], rules: &DecodeAs) {
     let formats = [
         Format::Line(Line { time: TimeStyle::Relative, hex: false }),
-        Format::Tree(Detail { hex: true }),
+        Format::Tree(Detail { hex: true, only: Vec::new() }),
         Format::Json(Json { fields: Vec::new(), ek: false }),
         Format::Json(Json { fields: Vec::new(), ek: true }),
     ];

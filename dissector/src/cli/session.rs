@@ -68,6 +68,8 @@ pub struct Job {
     wanted: Wanted,
     icrc: bool,
     streams: bool,
+    /// How the time column counts.
+    time: TimeStyle,
     port: u16,
     pcapng: bool,
     /// The columns, if they need no tree.
@@ -89,7 +91,15 @@ impl Job {
             _ => None,
         };
         let streams = wanted.has_any(&STREAMS);
-        Self { format, filter, wanted, icrc, streams, port, pcapng, direct }
+        let time = TimeStyle::default();
+        Self { format, filter, wanted, icrc, streams, time, port, pcapng, direct }
+    }
+
+    /// Sets how the time column counts where it is asked for as a field.
+    #[must_use]
+    pub fn with_time(mut self, time: TimeStyle) -> Self {
+        self.time = time;
+        self
     }
 
     /// How packets are printed.
@@ -136,8 +146,13 @@ impl Job {
             first,
             previous: clock.previous.unwrap_or(record.at),
             shown: clock.shown,
+            time: "",
             decimals,
         };
+        let mut time = Vec::new();
+        if self.wanted.has(&columns::COL_TIME) {
+            self.time.write(&info, &mut time);
+        }
         clock.previous = Some(record.at);
         let wire_len = record.wire_len as usize;
         let frame = Frame::parse(record.bytes, wire_len, LinkType(record.link), self.port);
@@ -163,7 +178,7 @@ impl Job {
             _ => (None, None),
         };
         let input = Input {
-            record: RecordInfo { streams: &lane.streams, ..info },
+            record: RecordInfo { streams: &lane.streams, time: std::str::from_utf8(&time).unwrap_or(""), ..info },
             frame: &frame,
             packet: packet.as_ref(),
             icrc,

@@ -71,6 +71,9 @@ pub struct Args {
     /// Only packets that match this display filter (Wireshark's syntax).
     #[arg(short = 'Y', value_name = "FILTER")]
     filter: Option<String>,
+    /// A second filter that packets must pass as well, as tshark's read filter (-2 -R).
+    #[arg(short = 'R', value_name = "FILTER")]
+    read_filter: Option<String>,
     /// Stop after so many packets of the file.
     #[arg(short = 'c', value_name = "N")]
     count: Option<u64>,
@@ -80,9 +83,24 @@ pub struct Args {
     /// Bytes in hex, with the place of each field.
     #[arg(short = 'x')]
     hex: bool,
+    /// As -V, but only these protocols in full (names separated by commas), the others one line each.
+    #[arg(short = 'O', value_name = "PROTOCOLS", value_delimiter = ',')]
+    only: Vec<String>,
     /// Accepted for tshark's sake: names are never resolved.
     #[arg(short = 'n')]
     no_names: bool,
+    /// Accepted for tshark's sake: names are never resolved.
+    #[arg(short = 'N', value_name = "FLAGS", hide = true)]
+    names: Option<String>,
+    /// Accepted for tshark's sake: every line is written at once where somebody reads along.
+    #[arg(short = 'l', hide = true)]
+    line_buffered: bool,
+    /// Accepted for tshark's sake: there is one pass.
+    #[arg(short = '2', hide = true)]
+    two_passes: bool,
+    /// Accepted for tshark's sake: standard error has errors only.
+    #[arg(short = 'Q', hide = true)]
+    very_quiet: bool,
     /// Print no packets.
     #[arg(short = 'q')]
     quiet: bool,
@@ -108,6 +126,9 @@ pub struct Args {
     /// service:N=PROTOCOL (nvme, rpcrdma, iser, smbdirect, rds, data).
     #[arg(long, value_name = "RULE")]
     decode_as: Vec<String>,
+    /// As tshark: udp.port==N,infiniband makes N the port of RoCEv2.
+    #[arg(short = 'd', value_name = "udp.port==N,infiniband")]
+    decode: Vec<String>,
     /// Preference: roce.port:N is the UDP destination port that means RoCEv2 (4791).
     #[arg(short = 'o', value_name = "NAME:VALUE")]
     preferences: Vec<String>,
@@ -129,7 +150,12 @@ impl Args {
             return Ok(Format::Quiet);
         }
         Ok(match self.format {
-            OutputFormat::Text if self.tree => Format::Tree(Detail { hex: self.hex }),
+            OutputFormat::Text if self.tree || !self.only.is_empty() => {
+                for name in &self.only {
+                    field(name).map_err(|e| anyhow!("-O: {e}"))?;
+                }
+                Format::Tree(Detail { hex: self.hex, only: self.only.clone() })
+            }
             OutputFormat::Text => Format::Line(Line { time: self.time.into(), hex: self.hex }),
             OutputFormat::Fields => {
                 let mut c = Columns::new(fields);
@@ -162,7 +188,28 @@ impl Args {
                 _ => bail!("-o {p}: the only preference is roce.port:N"),
             }
         }
+        for rule in &self.decode {
+            let number = rule.strip_prefix("udp.port==").and_then(|r| r.split_once(','));
+            match number.map(|(n, protocol)| (n.trim().parse(), protocol.trim())) {
+                Some((Ok(n), "infiniband" | "rroce")) => port = n,
+                _ => bail!("-d {rule}: udp.port==N,infiniband; for what RoCE carries there is --decode-as"),
+            }
+        }
         Ok(port)
+    }
+
+    /// Both filters as one.
+    fn filter(&self) -> anyhow::Result<Option<Filter>> {
+        let one = |text: &Option<String>, letter: &'static str| {
+            text.as_deref().map(Filter::compile).transpose().context(letter)
+        };
+        match (one(&self.read_filter, "-R")?, one(&self.filter, "-Y")?) {
+            (Some(_), Some(_)) => {
+                let (r, y) = (self.read_filter.as_deref().unwrap_or(""), self.filter.as_deref().unwrap_or(""));
+                Ok(Some(Filter::compile(&format!("({r}) and ({y})")).context("-R with -Y")?))
+            }
+            (r, y) => Ok(r.or(y)),
+        }
     }
 }
 
@@ -206,7 +253,7 @@ impl Sink {
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let format = args.format()?;
     let port = args.port()?;
-    let filter = args.filter.as_deref().map(Filter::compile).transpose().context("-Y")?;
+    let filter = args.filter()?;
     let path = args.read.clone().or(args.file.clone()).ok_or_else(|| anyhow!("which FILE?"))?;
     let mut reader = Reader::open(&path)?;
     let mut writer = match &args.write {
@@ -214,7 +261,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         None => None,
     };
     let pcapng = reader.format() == crate::capture::Format::PcapNg;
-    let job = Job::new(format, filter, port, pcapng);
+    let job = Job::new(format, filter, port, pcapng).with_time(args.time.into());
     let format = job.format().clone();
     let mut sink = Sink { out: io::stdout().lock(), separator: format.separator(), any: false };
     let mut head = Vec::new();

@@ -7,6 +7,9 @@ pub const GROUP: u16 = 31;
 
 crate::fields! {
     group 31;
+    COL_NUMBER "_ws.col.number" "No." Str Dec { hidden: true } "Number column of the one-line text; also _ws.col.No.";
+    COL_TIME "_ws.col.time" "Time" Str Dec { hidden: true } "Time column of the one-line text, as -t sets it.";
+    COL_LENGTH "_ws.col.length" "Length" Str Dec { hidden: true } "Length column of the one-line text.";
     COL_PROTOCOL "_ws.col.protocol" "Protocol" Str Dec { hidden: true } "Protocol column of the one-line text.";
     COL_SOURCE "_ws.col.source" "Source" Str Dec { hidden: true } "Source column of the one-line text.";
     COL_DESTINATION "_ws.col.destination" "Destination" Str Dec { hidden: true } "Destination column of the one-line text.";
@@ -15,6 +18,9 @@ crate::fields! {
 
 /// Adds the columns that are asked for.
 pub fn build(input: &Input<'_, '_>, tree: &mut Tree<'_>) {
+    tree.derive(&COL_NUMBER, input.record.number.to_string());
+    tree.derive(&COL_TIME, input.record.time.to_owned());
+    tree.derive(&COL_LENGTH, input.frame.wire_len.to_string());
     tree.derive(&COL_PROTOCOL, summary::protocol(input));
     if tree.wants(&COL_SOURCE) || tree.wants(&COL_DESTINATION) {
         let (src, dst) = summary::endpoints(input);

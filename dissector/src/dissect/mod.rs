@@ -55,6 +55,8 @@ pub struct RecordInfo<'i> {
     pub previous: Timestamp,
     /// Time of the last record that was shown, if one was.
     pub shown: Option<Timestamp>,
+    /// The time column, if anybody asks for it.
+    pub time: &'i str,
     /// Decimals of a second that its times are worth: 6 or 9.
     pub decimals: u8,
 }

@@ -253,7 +253,17 @@ pub fn find(name: &str) -> Option<&'static Field> {
     let index = INDEX.get_or_init(|| all().map(|f| (f.name, f)).collect());
     // tshark spells its columns as they are titled: _ws.col.Info
     match name.strip_prefix("_ws.col.") {
-        Some(_) => index.get(name.to_ascii_lowercase().as_str()).copied(),
+        Some(column) => {
+            let column = match column.to_ascii_lowercase().as_str() {
+                "no." => "number".to_owned(),
+                // later versions call these so
+                "def_src" => "source".to_owned(),
+                "def_dst" => "destination".to_owned(),
+                "packet_length" => "length".to_owned(),
+                other => other.to_owned(),
+            };
+            index.get(format!("_ws.col.{column}").as_str()).copied()
+        }
         None => index.get(name).copied(),
     }
 }

@@ -4,7 +4,7 @@ use std::io::Write as _;
 
 use super::time;
 use super::value::printable;
-use crate::dissect::{Input, Tree, Wanted, summary};
+use crate::dissect::{Input, RecordInfo, Tree, Wanted, summary};
 
 /// How the time column counts (`-t`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,6 +28,23 @@ pub enum TimeStyle {
     Epoch,
 }
 
+impl TimeStyle {
+    /// The time of a record in this style.
+    pub fn write(self, r: &RecordInfo<'_>, out: &mut Vec<u8>) {
+        let d = usize::from(r.decimals);
+        match self {
+            Self::Relative => time::seconds(r.at.since(r.first), d, out),
+            Self::Absolute => time::clock(r.at.0, false, false, d, out),
+            Self::AbsoluteDate => time::clock(r.at.0, true, false, d, out),
+            Self::Utc => time::clock(r.at.0, false, true, d, out),
+            Self::UtcDate => time::clock(r.at.0, true, true, d, out),
+            Self::Delta => time::seconds(r.at.since(r.previous), d, out),
+            Self::DeltaShown => time::seconds(r.shown.map_or(0, |s| r.at.since(s)), d, out),
+            Self::Epoch => time::seconds(r.at.0, d, out),
+        }
+    }
+}
+
 /// The one-line format.
 #[derive(Clone, Debug)]
 pub struct Line {
@@ -47,17 +64,7 @@ impl Line {
     pub fn packet(&self, input: &Input<'_, '_>, tree: &Tree<'_>, out: &mut Vec<u8>) {
         let r = &input.record;
         let mut time = Vec::with_capacity(32);
-        let d = usize::from(r.decimals);
-        match self.time {
-            TimeStyle::Relative => time::seconds(r.at.since(r.first), d, &mut time),
-            TimeStyle::Absolute => time::clock(r.at.0, false, false, d, &mut time),
-            TimeStyle::AbsoluteDate => time::clock(r.at.0, true, false, d, &mut time),
-            TimeStyle::Utc => time::clock(r.at.0, false, true, d, &mut time),
-            TimeStyle::UtcDate => time::clock(r.at.0, true, true, d, &mut time),
-            TimeStyle::Delta => time::seconds(r.at.since(r.previous), d, &mut time),
-            TimeStyle::DeltaShown => time::seconds(r.shown.map_or(0, |s| r.at.since(s)), d, &mut time),
-            TimeStyle::Epoch => time::seconds(r.at.0, d, &mut time),
-        }
+        self.time.write(r, &mut time);
         let (src, dst) = summary::endpoints(input);
         let mut info = String::new();
         summary::info(input, &mut info);

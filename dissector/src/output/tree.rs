@@ -11,12 +11,20 @@ use crate::dissect::{Field, Input, Node, Tree, Type, Value};
 pub struct Detail {
     /// The hex dump follows, and each line starts with offset and length of its bytes.
     pub hex: bool,
+    /// If there are any: only these protocols in full, one line each of the others.
+    pub only: Vec<String>,
 }
 
 impl Detail {
     /// One packet.
     pub fn packet(&self, input: &Input<'_, '_>, tree: &Tree<'_>, out: &mut Vec<u8>) {
+        let mut full = true;
         for n in tree.nodes().iter().filter(|n| !n.field.hidden) {
+            if n.depth == 0 {
+                full = self.only.is_empty() || self.only.iter().any(|o| o == n.field.name);
+            } else if !full {
+                continue;
+            }
             if self.hex {
                 // writing to a Vec cannot fail
                 let _ = match n.range.end.saturating_sub(n.range.start) {
