@@ -16,7 +16,7 @@ say() { echo "lab: $*" >&2; }
 # Kernels: the version people ask for, and the release whose linux-image-amd64 is that version.
 kernels="6.1:bookworm 6.12:trixie"
 tools="bash iproute2 tcpdump kmod ibverbs-providers ibverbs-utils perftest rdmacm-utils busybox-static strace libibverbs-dev libc6-dev"
-tools="$tools nfs-kernel-server nfs-common"
+tools="$tools nfs-kernel-server nfs-common open-iscsi"
 # their dependencies drag in services and installers that nothing here runs
 unwanted='^(systemd|libsystemd-shared|udev|dmsetup|perl|passwd|base-passwd|base-files|dpkg|debconf|pci.ids|adduser|login|python|openssl-provider|sensible|media-types|gcc|cpp|binutils|rpcbind|procps|mount|ucf|keyutils|mawk|netbase)'
 
@@ -76,7 +76,7 @@ for b in bash ip tc rdma bridge tcpdump strace kmod \
 	ibv_devices ibv_devinfo ibv_rc_pingpong ibv_uc_pingpong ibv_ud_pingpong ibv_srq_pingpong ibv_xsrq_pingpong \
 	ib_write_bw ib_write_lat ib_read_bw ib_read_lat ib_send_bw ib_send_lat ib_atomic_bw ib_atomic_lat \
 	rping udaddy ucmatose mckey cmtime rstream riostream udpong rdma_server rdma_client rdma_xserver rdma_xclient \
-	rpc.mountd exportfs; do
+	rpc.mountd exportfs iscsid iscsiadm; do
 	f=$S/usr/bin/$b; [ -e "$f" ] || f=$S/usr/sbin/$b
 	[ -e "$f" ] || { say "no $b in the packages"; exit 1; }
 	cp -L "$f" "$R/usr/bin/$b"

@@ -24,6 +24,10 @@ And what the scenario wrote with `expect NAME WORDS` (N is a number, or a least 
     nak-names-dropped a|b              the sequence NAKs of that machine name the PSNs that it lost, once each
     needless                           every request that came again was a duplicate for rxe on b: nothing had been lost on the way there
     pause a|b SECONDS                  the longest time without a packet from the other, N or N+
+    nvme NAME N                        NVMe commands of that name (a dash for a space), read by roce-dissect
+    nvme-writes|nvme-reads-end NSID:SLBA+BLOCKS ...  all Writes, the last Reads, in their order
+    nvme-stat|iscsi-stat a|b           reads, writes and their sectors are those that the block device of that machine counted (NAME.stat-a)
+    nfs NAME N | nfs-ops               NFSv4 operations of that name; every operation and call, by what the server's kernel counted (NAME.nfsd)
 
 --readme: the row of the kernels' table that this run makes is in that file.
 """
@@ -224,8 +228,80 @@ def judge(v, folder, name, program):
                 longest = max((b - a for a, b in zip(times, times[1:])), default=0)
                 least = float(w[2].rstrip("+"))
                 v.check(name, line, longest >= least if w[2].endswith("+") else longest == least, f"{longest:.3f} s")
-            else: v.check(name, line, False, "judge.py does not know these words")
+            else:
+                found = judge_ulp(w, program, path, text)
+                v.check(name, line, *(found or (False, "judge.py does not know these words")))
         except Exception as e: v.check(name, line, False, f"{type(e).__name__}: {e}")
+
+
+NFS4 = {"ACCESS": 3, "CLOSE": 4, "COMMIT": 5, "CREATE": 6, "GETATTR": 9, "LOOKUP": 15, "OPEN": 18, "READ": 25, "READDIR": 26, "REMOVE": 28, "WRITE": 38}
+
+
+def table(program, path, which, *fields):
+    """Rows of roce-dissect's fields, a packet that was sent again counted once."""
+    rc, out, err = dissect(program, "-r", path, "-Y", which, "-T", "fields", "-e", "infiniband.bth.destqp", "-e", "infiniband.bth.psn", *[w for f in fields for w in ("-e", f)])
+    if rc: raise ValueError(err.strip())
+    rows = {}
+    for l in out.splitlines():
+        cells = l.split("\t")
+        rows.setdefault((cells[0], cells[1]), cells[2:])
+    return list(rows.values())
+
+
+def number(text): return int(text, 0)
+
+
+def nvme_io(program, path, opcode):
+    """(namespace, first block, blocks) of the Reads or Writes on the queues of I/O."""
+    rows = table(program, path, f"nvme.cmd.opc == {opcode} && nvme-rdma.cmd.qid > 0", "nvme.cmd.nsid", "nvme.cmd.slba", "nvme.cmd.nlb")
+    return [tuple(number(c) for c in r) for r in rows]
+
+
+def scsi_io(path):
+    """(first block, blocks) of SCSI reads and of writes, from the CDBs of iSER's control messages (RFC 7145, RFC 7143, SBC-3)."""
+    reads, writes, seen = [], [], set()
+    for k in roce.read(path)[1]:
+        body = k.body[12 + (4 if k.operation in (3, 5, 22, 23) else 0):]
+        if k.transport != 0 or k.operation not in (0, 4, 23) or len(body) < 76 or body[0] >> 4 != 1 or body[28] & 0x3f != 1 or (k.qp, k.psn) in seen: continue
+        seen.add((k.qp, k.psn))
+        cdb = body[60:76]
+        io = {0x28: lambda: (int.from_bytes(cdb[2:6], "big"), int.from_bytes(cdb[7:9], "big")), 0x88: lambda: (int.from_bytes(cdb[2:10], "big"), int.from_bytes(cdb[10:14], "big"))}
+        if cdb[0] in io: reads.append(io[cdb[0]]())
+        elif cdb[0] & ~2 in io and cdb[0] & 2: writes.append(io[cdb[0] & ~2]())
+    return reads, writes
+
+
+def judge_ulp(w, program, path, text):
+    """Whether an expectation about an upper protocol holds, and what was found; None for words of others."""
+    pcap = path(".pcap")
+    if w[0] == "nvme":
+        n = sum(r[0].startswith(w[1].replace("-", " ")) for r in table(program, pcap, "nvme.cmd.opc || nvme.fabrics.cmd.fctype", "nvme.cmd.name"))
+        return holds(w[2], n), f"{n} in the capture"
+    if w[0] in ("nvme-writes", "nvme-reads-end"):
+        io = [f"{n}:{at}+{blocks}" for n, at, blocks in nvme_io(program, pcap, 1 if w[0] == "nvme-writes" else 2)]
+        return (io if w[0] == "nvme-writes" else io[-len(w[1:]):]) == w[1:], f"roce-dissect read {' '.join(io) or 'none'}"
+    if w[0] in ("nvme-stat", "iscsi-stat"):
+        lines = [[int(n) for n in l.split()] for l in text(f".stat-{w[1]}").splitlines()]
+        want = [a - b for a, b in zip(lines[-1], lines[0] if len(lines) > 1 else [0] * 4)]
+        if w[0] == "nvme-stat": io = [[b for *_, b in nvme_io(program, pcap, opcode)] for opcode in (2, 1)]
+        else: io = [[b for _, b in some] for some in scsi_io(pcap)]
+        have = [n for some in io for n in (len(some), sum(some))]
+        return have == want, f"reads, sectors, writes, sectors: {have} on the wire, the block device counted {want}"
+    if w[0] in ("nfs", "nfs-ops"):
+        calls = table(program, pcap, "rpc.msgtyp == 0 && rpc.program == 100003", "rpc.xid", "nfs.opcode")
+        ops = {xid: [number(o) for o in o.split(",") if o] for xid, o in calls}
+        if w[0] == "nfs":
+            n = sum(o == NFS4[w[1]] for some in ops.values() for o in some)
+            return holds(w[2], n), f"{n} in the capture"
+        # a compound that fails ends at the operation that failed
+        failed = {r[0] for r in table(program, pcap, "rpc.msgtyp == 1 && nfs.status != 0", "rpc.xid")}
+        least = collections.Counter(o for xid, some in ops.items() for o in (some[:1] if xid in failed else some))
+        most = collections.Counter(o for some in ops.values() for o in some)
+        lines = {l.split()[0]: [int(n) for n in l.split()[1:]] for l in text(".nfsd").splitlines() if l.startswith(("rpc ", "proc4ops "))}
+        counted = {o: n for o, n in enumerate(lines["proc4ops"][1:]) if n}
+        wrong = {o: (most[o], counted.get(o, 0)) for o in set(most) | set(counted) if not least[o] <= counted.get(o, 0) <= most[o]}
+        return not wrong and lines["rpc"][0] == len(ops), f"{len(ops)} calls, the server counted {lines['rpc'][0]}; operations (by number) that differ: {wrong or 'none'}"
+    return None
 
 
 def row(folder):
