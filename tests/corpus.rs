@@ -17,6 +17,19 @@ fn python(script: &str, words: &[&str], paths: &[&Path]) -> (bool, String) {
     (out.status.success(), String::from_utf8_lossy(&[out.stdout, out.stderr].concat()).into_owned())
 }
 
+/// roce-dissect, as it was built beside the tests.
+fn program() -> PathBuf {
+    // the program stands beside the tests' own folder
+    let mut program = std::env::current_exe().expect("a test has a path");
+    program.pop();
+    if program.ends_with("deps") {
+        program.pop();
+    }
+    program.push("roce-dissect");
+    assert!(program.exists(), "roce-dissect is missing: cargo build --workspace --bins");
+    program
+}
+
 #[test]
 fn the_index_says_what_the_captures_hold() {
     let (good, said) = python("index.py", &["check"], &[&roce_tests::captures()]);
@@ -48,15 +61,7 @@ fn the_index_check_notices_a_missing_packet() {
 /// Two readings of every capture that share no line: packets, bytes, opcodes, ECN, NAKs and every ICRC of each flow.
 #[test]
 fn the_analysis_counts_what_the_second_reading_counts() {
-    // the program stands beside the tests' own folder
-    let mut program = std::env::current_exe().expect("a test has a path");
-    program.pop();
-    if program.ends_with("deps") {
-        program.pop();
-    }
-    program.push("roce-dissect");
-    assert!(program.exists(), "roce-dissect is missing: cargo build --workspace --bins");
-    let (good, said) = python("judge.py", &["--dissect"], &[&program, &roce_tests::captures()]);
+    let (good, said) = python("judge.py", &["--dissect"], &[&program(), &roce_tests::captures()]);
     assert!(good, "{said}");
 }
 
@@ -84,4 +89,13 @@ fn the_judge_notices_a_wrong_count() {
         let (good, said) = python("judge.py", &[], &[folder.path()]);
         assert_eq!(good, right, "{report}: {said}");
     }
+}
+
+/// Results of real runs as they were, and each with one thing wrong: a count, a PSN, a mark, a packet, what a kernel counted.
+/// The judge accepts the first and is red for each of the others, in the words for it.
+#[test]
+fn the_judge_is_red_when_one_thing_is_wrong() {
+    let (good, said) = python("judge_test.py", &[], &[&program()]);
+    assert!(good, "{said}");
+    println!("{said}");
 }
