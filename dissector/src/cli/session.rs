@@ -107,7 +107,13 @@ impl Job {
         &self.format
     }
 
+    /// Whether all that is printed is read straight out of the headers.
+    pub const fn needs_no_tree(&self) -> bool {
+        self.direct.is_some()
+    }
+
     /// Prints one packet, if the filter lets it through.
+    #[inline]
     pub fn packet(
         &self,
         record: &Record<'_>,
@@ -117,7 +123,8 @@ impl Job {
         out: &mut Vec<u8>,
     ) -> bool {
         if let Some(direct) = &self.direct {
-            let frame = Frame::parse(record.bytes, record.wire_len as usize, LinkType(record.link), self.port);
+            let mut frame = Frame::new(record.bytes, record.wire_len as usize, LinkType(record.link));
+            frame.walk(self.port);
             direct.packet(frame.packet().as_ref().and_then(|p| p.as_ref().ok()), out);
             return true;
         }

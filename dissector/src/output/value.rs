@@ -45,12 +45,16 @@ fn digit(v: u64) -> u8 {
 
 /// Appends `0x` and a hexadecimal number of at least so many digits.
 #[inline]
-pub fn hexadecimal(v: u64, digits: usize, out: &mut Vec<u8>) {
-    out.extend_from_slice(b"0x");
+pub fn hexadecimal(mut v: u64, digits: usize, out: &mut Vec<u8>) {
     let needed = (16 - v.leading_zeros() as usize / 4).max(1);
-    for i in (0..digits.max(needed)).rev() {
-        out.push(digit(v >> (4 * i)));
+    let mut buffer = *b"0x0000000000000000";
+    let end = (2 + digits.max(needed)).min(buffer.len());
+    let (text, _) = buffer.split_at_mut(end);
+    for slot in text.iter_mut().rev().take(needed) {
+        *slot = digit(v);
+        v >>= 4;
     }
+    out.extend_from_slice(text);
 }
 
 /// Appends bytes as hex digits with `between` after each but the last.
