@@ -24,8 +24,10 @@ fn roce_top() -> PathBuf {
     p.join("roce-top")
 }
 
-fn installed(program: &str) -> bool {
-    Command::new(program).arg("-V").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
+/// A test without what it compares with would say nothing and pass.
+fn needs(program: &str) {
+    let there = Command::new(program).arg("-V").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
+    assert!(there, "{program} is not installed: `cargo xtask setup` brings it");
 }
 
 /// A terminal of its own, closed when dropped.
@@ -77,10 +79,7 @@ impl Drop for Terminal {
 
 #[test]
 fn a_person_sorts_filters_opens_a_flow_and_quits() {
-    if !installed("tmux") {
-        eprintln!("skipped: tmux is not installed");
-        return;
-    }
+    needs("tmux");
     let file = captures().join("ecn_ce_write.pcap");
     let file = if file.exists() { file } else { captures().join("many_qps.pcap") };
     // the shell reports the exit code and whether the line is sane again, and stays to be looked at
@@ -129,10 +128,7 @@ fn a_person_sorts_filters_opens_a_flow_and_quits() {
 
 #[test]
 fn a_signal_gives_the_terminal_back() {
-    if !installed("tmux") {
-        eprintln!("skipped: tmux is not installed");
-        return;
-    }
+    needs("tmux");
     let file = captures().join("many_qps.pcap");
     let command = format!(
         "{} -r {} --speed 0.001 & echo \"pid=$!\" >&2; fg >/dev/null; echo \"exit=$?\"; cat",
@@ -284,16 +280,13 @@ fn recorded(file: &Path, sent: &Recording) {
 }
 
 fn promtool(body: &str) {
-    let Ok(mut p) = Command::new("promtool")
+    let mut p = Command::new("promtool")
         .args(["check", "metrics"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-    else {
-        eprintln!("not checked by promtool: it is not installed");
-        return;
-    };
+        .expect("promtool is installed (apt: prometheus); `cargo xtask setup` brings it");
     p.stdin.take().expect("piped").write_all(body.as_bytes()).expect("it reads");
     let out = p.wait_with_output().expect("it ends");
     let said = String::from_utf8_lossy(&out.stderr).into_owned() + &String::from_utf8_lossy(&out.stdout);
@@ -303,10 +296,11 @@ fn promtool(body: &str) {
 /// Three capabilities are enough, and none is left once everything is attached.
 #[test]
 fn three_capabilities_are_enough_and_none_is_kept() {
-    if !is_root() || !installed("setpriv") {
-        eprintln!("skipped: needs root and setpriv");
+    if !is_root() {
+        eprintln!("skipped: needs root to make namespaces and attach programs");
         return;
     }
+    needs("setpriv");
     let pair = Pair::new().unwrap();
     // another user may not be allowed to reach the build's directory
     let dir = tempfile::tempdir().unwrap();

@@ -134,6 +134,7 @@ fn missing(goal: For) -> Vec<Missing> {
             ("tcpdump", "tcpdump"),
             ("ethtool", "ethtool"),
             ("python3", "python3"),
+            ("prometheus", "prometheus"),
         ] {
             if !on_path(program) {
                 packages.push(package.into());
