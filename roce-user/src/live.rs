@@ -12,6 +12,7 @@ use roce_ebpf::abi::event::kind;
 use crate::attach::{Attach, Mode};
 use crate::cli::{Top, XdpMode};
 use crate::iface;
+use crate::live_findings::Headers;
 use crate::load::{NOTABLE, Options};
 use crate::maps;
 use crate::rdma;
@@ -24,6 +25,8 @@ use crate::{fault, live_findings};
 
 /// Seconds without RoCE after which something is said about it.
 const QUIET: Duration = Duration::from_secs(5);
+/// Least time between two runs of the rules.
+const RULES: Duration = Duration::from_secs(2);
 /// Events that are kept between two reports.
 const EVENTS: usize = 4096;
 /// Longest wait on the ring before the wish to stop is looked at.
@@ -41,7 +44,14 @@ pub struct Live {
     last: Option<Last>,
     hint: Option<(Instant, Vec<String>)>,
     /// `None` when nobody looks at them.
-    findings: Option<Vec<Notice>>,
+    findings: Option<Findings>,
+}
+
+/// What the rules say, asked no more often than a person reads.
+struct Findings {
+    headers: Headers,
+    asked: Option<Instant>,
+    said: Vec<Notice>,
 }
 
 /// What the latest snapshot said beside the counts.
@@ -61,7 +71,7 @@ impl Live {
         let options = Options {
             port: top.port,
             max_flows: top.max_flows,
-            events: if events { NOTABLE & !kind::MAD } else { 0 },
+            events: if events { NOTABLE | kind::NEW_FLOW } else { 0 },
             sample_every: u32::from(recording),
             snaplen: top.snaplen,
             ring_bytes: if recording { RECORDING_RING } else { Options::default().ring_bytes },
@@ -89,7 +99,7 @@ impl Live {
             events: std::collections::VecDeque::new(),
             last: None,
             hint: None,
-            findings: events.then(Vec::new),
+            findings: events.then(|| Findings { headers: Headers::new(top.port), asked: None, said: Vec::new() }),
         })
     }
 
@@ -103,6 +113,9 @@ impl Live {
         while let Some((tap, e)) = self.live.next_event() {
             if let Some(r) = &mut self.recorder {
                 r.packet(tap, &e, lost)?;
+            }
+            if let Some(f) = &mut self.findings {
+                f.headers.push(&e);
             }
             let Some(kind) = word(e.kinds) else { continue };
             if self.events.len() == EVENTS {
@@ -236,7 +249,10 @@ impl Source for Live {
         });
         self.drain()?;
         if let Some(f) = &mut self.findings {
-            *f = live_findings::of(&s.flows);
+            if f.asked.is_none_or(|t| t.elapsed() >= RULES) {
+                f.asked = Some(Instant::now());
+                f.said = live_findings::merged(live_findings::of(&s.flows), f.headers.findings());
+            }
         }
         Ok(Cumulative { at: s.at.seconds(), totals: s.totals, flows: s.flows, last: false })
     }
@@ -274,7 +290,7 @@ impl Source for Live {
             }
         }
         notices.extend(self.live.taps().iter().flat_map(|t| t.notes.iter().cloned()));
-        let findings = self.findings.clone().unwrap_or_default();
+        let findings = self.findings.as_ref().map(|f| f.said.clone()).unwrap_or_default();
         State { taps: self.describe(), notices, findings, faults: self.faults(), ..State::default() }
     }
 

@@ -1,19 +1,25 @@
-//! What counters alone can say of what `roce-dissect check` finds, under the same codes.
+//! What counters and sampled headers can say of what `roce-dissect check` finds, under the same codes.
 //!
-//! A live view has sums, not packets: it says what happened and how often, and that a recording (`-w`) tells the
-//! rest. Rules that need the order of packets are not here.
+//! A live view has sums and some headers, not all packets: it says what happened and how often, and that a recording
+//! (`-w`) tells the rest. Rules that need the order of packets are not here.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use dissector::flow::row::{Endpoint, FlowRow};
+use dissector::flow::{Analyzer, Place, finding};
+use dissector::frame::icrc::{Verdict, Why};
+use dissector::frame::{Frame, LinkType};
 use foldhash::fast::RandomState;
 
+use crate::ring;
 use crate::source::Notice;
 
 /// Most findings that are listed.
 const LISTED: usize = 200;
+/// Most findings of one code that are told one by one.
+const OF_A_CODE: usize = 32;
 
 /// What may be wrong with a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,7 +29,19 @@ enum Rule {
     RemoteOperational,
     NakOther,
     Rnr,
+    /// The receiver asked for what is missing.
     Loss,
+    /// Nobody can ask: the service has no acknowledges.
+    LossUnreliable,
+    /// Gaps that nobody asked about.
+    Unseen,
+    /// Sent again, and nobody had asked.
+    Timeouts,
+    /// Sent again and again, and nothing came back.
+    OneWayRepeats,
+    /// Nothing came back.
+    OneWay,
+    Reordering,
     CeWithoutCnp,
     Congestion,
     CnpWithoutCe,
@@ -61,10 +79,17 @@ pub fn of(rows: &[Arc<FlowRow>]) -> Vec<Notice> {
         hit(Rule::RemoteOperational, row.naks.remote_operational_error);
         hit(Rule::NakOther, row.naks.invalid_rd_request);
         hit(Rule::Rnr, row.rnr_naks);
-        let again = again(row);
-        if again > 0 || asked(back) > 0 {
+        let (again, asked, not_ready) = (again(row), asked(back), back.map_or(0, |b| b.rnr_naks));
+        if row.transport == "UC" {
+            hit(Rule::LossUnreliable, row.missing);
+        } else if asked > 0 {
             hit(Rule::Loss, again.saturating_add(row.missing));
+        } else if again > 0 && not_ready == 0 {
+            hit(Rule::Timeouts, again);
+        } else if again == 0 {
+            hit(Rule::Unseen, row.missing);
         }
+        hit(Rule::Reordering, row.reordered);
         let Some(back) = back else { continue };
         match (row.ecn.ce, back.cnps) {
             (0, cnps) => hit(Rule::CnpWithoutCe, cnps),
@@ -80,13 +105,34 @@ pub fn of(rows: &[Arc<FlowRow>]) -> Vec<Notice> {
         }
     }
     classes(rows, &mut hits);
-    let order = |h: &Hit<'_>| (h.rule.severity(), Reverse(h.n), h.rule, h.row.id);
-    if hits.len() > LISTED {
-        hits.select_nth_unstable_by_key(LISTED, order);
-        hits.truncate(LISTED);
+    one_way(rows, &mut hits);
+    // the worst first, then those of a kind that concerns most packets
+    let mut most: HashMap<(Severity, &str), u64, RandomState> = HashMap::default();
+    for h in &hits {
+        let n = most.entry((h.rule.severity(), h.rule.code())).or_default();
+        *n = h.n.max(*n);
     }
+    let most = |s: Severity, code: &str| most.get(&(s, code)).copied().unwrap_or(0);
+    let order = |h: &Hit<'_>| {
+        let (severity, code) = (h.rule.severity(), h.rule.code());
+        (severity, Reverse(most(severity, code)), code, Reverse(h.n), h.row.id)
+    };
     hits.sort_unstable_by_key(order);
-    hits.iter().map(Hit::told).collect()
+    let mut out = Vec::new();
+    let kind = |h: &Hit<'_>| (h.rule.severity(), h.rule.code());
+    for alike in hits.chunk_by(|a, b| kind(a) == kind(b)) {
+        out.extend(alike.iter().take(OF_A_CODE).map(Hit::told));
+        if let (Some(more), Some(first)) = (alike.len().checked_sub(OF_A_CODE).filter(|n| *n > 0), alike.first()) {
+            out.push(Notice {
+                title: format!("{more} more of this kind"),
+                detail: "Filter the overview to see the flows.".to_owned(),
+                flow: None,
+                ..first.told()
+            });
+        }
+    }
+    out.truncate(LISTED);
+    out
 }
 
 fn again(r: &FlowRow) -> u64 {
@@ -102,7 +148,7 @@ fn name(r: &FlowRow) -> String {
 }
 
 /// The worst comes first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Severity {
     Error,
     Warning,
@@ -113,8 +159,17 @@ impl Rule {
     const fn severity(self) -> Severity {
         match self {
             Self::RemoteAccess | Self::InvalidRequest | Self::RemoteOperational | Self::NakOther => Severity::Error,
-            Self::Rnr | Self::Loss | Self::CeWithoutCnp | Self::DscpMixed { .. } => Severity::Warning,
-            Self::Congestion | Self::CnpWithoutCe | Self::DscpAsymmetric => Severity::Note,
+            Self::Rnr
+            | Self::Loss
+            | Self::LossUnreliable
+            | Self::Timeouts
+            | Self::OneWayRepeats
+            | Self::Reordering
+            | Self::CeWithoutCnp
+            | Self::DscpMixed { .. } => Severity::Warning,
+            Self::Unseen | Self::OneWay | Self::Congestion | Self::CnpWithoutCe | Self::DscpAsymmetric => {
+                Severity::Note
+            }
         }
     }
 
@@ -125,7 +180,10 @@ impl Rule {
             Self::RemoteOperational => "nak-remote-operational",
             Self::NakOther => "nak-other",
             Self::Rnr => "rnr",
-            Self::Loss => "loss",
+            Self::Loss | Self::LossUnreliable | Self::Unseen => "loss",
+            Self::Timeouts => "timeouts",
+            Self::OneWay | Self::OneWayRepeats => "one-way",
+            Self::Reordering => "reordering",
             Self::CeWithoutCnp => "ce-without-cnp",
             Self::Congestion => "congestion",
             Self::CnpWithoutCe => "cnp-without-ce",
@@ -175,21 +233,39 @@ impl Hit<'_> {
                 format!("{src} was not ready to receive {n} times"),
                 "The receiver posts its buffers too late or too few: each time the sender waits for as long as the RNR timer says.",
             ),
-            Rule::Loss => {
-                let asked = asked(self.back);
-                (
-                    format!(
-                        "{src} sent {} packets again, {} are missing, the receiver asked {asked} times",
-                        again(r),
-                        r.missing
-                    ),
-                    if asked > 0 {
-                        "Packets are lost between the sender and the receiver: the receiver saw gaps. Look at drops on the way and at PFC on this traffic class."
-                    } else {
-                        "The sender repeats without having been asked: acknowledges are lost or late, or its timer is too short; or the network copies packets."
-                    },
-                )
-            }
+            Rule::Loss => (
+                format!(
+                    "{src} sent {} packets again, {} are missing here, the receiver asked {} times",
+                    again(r),
+                    r.missing,
+                    asked(self.back)
+                ),
+                "Packets are lost between the sender and the receiver: the receiver saw gaps. Look at drops on the way and at PFC on this traffic class.",
+            ),
+            Rule::LossUnreliable => (
+                format!("{n} packets of {} are missing", name(r)),
+                "An unreliable connection has no acknowledges: what is lost is lost, and so is the rest of its message. Look at drops on the way and at PFC on this traffic class.",
+            ),
+            Rule::Unseen => (
+                format!("{n} packets of {} are missing here, and nobody asked for them again", name(r)),
+                "They went past this point of the path, on another link or before the programs were attached; or the receiver has not noticed yet.",
+            ),
+            Rule::Timeouts => (
+                format!("{src} sent {n} packets again without having been asked"),
+                "Acknowledges are lost or late, or the sender's timer is too short; or the network copies packets. A recording (-w) tells them apart.",
+            ),
+            Rule::OneWay | Rule::OneWayRepeats => (
+                format!("{src} sends to {dst} qp {:#x} ({n} requests), and nothing comes back from there", r.dest_qp),
+                if self.rule == Rule::OneWay {
+                    "Most likely only one direction passes here."
+                } else {
+                    "It repeats itself, so no answer reaches it either: is a QP with that number open at the peer, is its GID index the right one, does a firewall stop UDP 4791, does the way back exist?"
+                },
+            ),
+            Rule::Reordering => (
+                format!("{n} packets of {} came out of order", name(r)),
+                "Packets of one queue pair take several paths (LAG, ECMP by packet, adaptive routing). Most adapters answer a packet out of order as if those before it were lost.",
+            ),
             Rule::CeWithoutCnp => (
                 format!("{n} packets of {} are marked CE and no CNP came back", name(r)),
                 "Congestion notification is off at the receiver, it does not support it (soft-RoCE does not), or CNPs are lost.",
@@ -238,6 +314,94 @@ fn classes<'a>(rows: &'a [Arc<FlowRow>], hits: &mut Vec<Hit<'a>>) {
     }
 }
 
+/// Requests to hosts from which nothing comes.
+fn one_way<'a>(rows: &'a [Arc<FlowRow>], hits: &mut Vec<Hit<'a>>) {
+    let mut silent = rows
+        .iter()
+        .filter(|r| {
+            r.pair.is_none() && r.requests > 0 && r.acks + r.responses == 0 && matches!(r.transport, "RC" | "XRC")
+        })
+        .peekable();
+    if silent.peek().is_none() {
+        return;
+    }
+    let ways: HashSet<(Endpoint, Endpoint), RandomState> = rows.iter().map(|r| (r.src, r.dst)).collect();
+    for row in silent.filter(|r| !ways.contains(&(r.dst, r.src))) {
+        let rule = if again(row) > 0 { Rule::OneWayRepeats } else { Rule::OneWay };
+        hits.push(Hit { rule, n: row.requests, row, back: None });
+    }
+}
+
+/// Findings that a rule of `check` makes of a few headers as well as of all packets.
+const OF_HEADERS: [&str; 10] = [
+    "migreq-mixed",
+    "pkey-mixed",
+    "ttl-one",
+    "rnr-timer-zero",
+    "rnr-retry-zero",
+    "cm-reject",
+    "cm-repeated-request",
+    "cm-reconnect-storm",
+    "link-local-gid",
+    "mtu-mismatch",
+];
+/// Flows whose headers are looked at.
+const HEADER_FLOWS: usize = 4096;
+
+/// Headers that the kernel program reports: the first of each flow, those of trouble, and connection management. A
+/// sample, so only rules that need no count and no order are asked.
+#[derive(Debug)]
+pub struct Headers {
+    analysis: Analyzer,
+    port: u16,
+    number: u64,
+}
+
+impl Headers {
+    /// None yet; `port` is the UDP port of RoCEv2.
+    pub fn new(port: u16) -> Self {
+        Self { analysis: Analyzer::with_limit(HEADER_FLOWS), port, number: 0 }
+    }
+
+    /// One more.
+    pub fn push(&mut self, e: &ring::Event) {
+        let frame = Frame::parse(&e.bytes, e.wire_len as usize, LinkType::ETHERNET, self.port);
+        if let Some(Ok(packet)) = frame.packet() {
+            self.number += 1;
+            let place = Place { number: self.number, at: e.at };
+            self.analysis.push(place, &frame, &packet, Verdict::Unchecked(Why::Off));
+        }
+    }
+
+    /// What they show.
+    pub fn findings(&self) -> Vec<Notice> {
+        finding::check(&self.analysis)
+            .into_iter()
+            .filter(|f| OF_HEADERS.contains(&f.code))
+            .map(|f| Notice {
+                code: f.code.to_owned(),
+                severity: f.severity.name(),
+                title: f.title,
+                detail: format!("{} (From a sample of headers: others may have it too.)", f.detail),
+                flow: f.flow.and_then(|id| self.analysis.flow(id)).map(|f| name(&f.row())),
+            })
+            .collect()
+    }
+}
+
+/// Both together, the worst first.
+pub fn merged(mut counted: Vec<Notice>, sampled: Vec<Notice>) -> Vec<Notice> {
+    counted.extend(sampled);
+    // a stable sort: the order within a severity stays
+    counted.sort_by_key(|n| match n.severity {
+        "error" => 0,
+        "warning" => 1,
+        _ => 2,
+    });
+    counted.truncate(LISTED);
+    counted
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -256,6 +420,38 @@ mod tests {
         let rows = fixture::rows(2);
         let found = found(&rows);
         assert_eq!(codes(&rows), ["loss", "rnr", "congestion"], "{found:#?}");
+    }
+
+    #[test]
+    fn losses_are_told_apart() {
+        let quiet = || {
+            let mut rows = fixture::rows(2);
+            rows.truncate(2);
+            for r in &mut rows {
+                (r.retransmitted, r.missing, r.ecn.ce, r.cnps, r.rnr_naks) = (0, 0, 0, 0, 0);
+                r.naks = dissector::flow::row::Naks::default();
+            }
+            rows
+        };
+        let titles = |change: &dyn Fn(&mut Vec<FlowRow>)| {
+            let mut rows = quiet();
+            change(&mut rows);
+            found(&rows).into_iter().map(|n| (n.code, n.severity)).collect::<Vec<_>>()
+        };
+        let said = |code: &str, severity| vec![(code.to_owned(), severity)];
+        assert_eq!(titles(&|r| r[0].missing = 3), said("loss", "note"));
+        assert_eq!(titles(&|r| r[0].retransmitted = 3), said("timeouts", "warning"));
+        let asked = |r: &mut Vec<FlowRow>| (r[0].retransmitted, r[1].naks.psn_sequence_error) = (3, 1);
+        assert_eq!(titles(&asked), said("loss", "warning"));
+        let not_ready = |r: &mut Vec<FlowRow>| (r[0].retransmitted, r[1].rnr_naks) = (3, 1);
+        assert_eq!(titles(&not_ready), said("rnr", "warning"), "repeats after RNR NAKs are no timeouts");
+        assert_eq!(titles(&|r| (r[0].transport, r[0].missing) = ("UC", 2)), said("loss", "warning"));
+        assert_eq!(titles(&|r| r[0].reordered = 2), said("reordering", "warning"));
+        let alone = |r: &mut Vec<FlowRow>| {
+            r.truncate(1);
+            (r[0].pair, r[0].retransmitted) = (None, 7);
+        };
+        assert!(titles(&alone).contains(&("one-way".to_owned(), "warning")));
     }
 
     #[test]
@@ -283,8 +479,10 @@ mod tests {
             rows.push(r);
         }
         let found = found(&rows);
-        assert_eq!(found.len(), LISTED);
-        assert!(found.iter().all(|n| n.severity == "error"));
+        assert_eq!(found.iter().filter(|n| n.code == "nak-remote-access").count(), OF_A_CODE + 1);
+        assert!(found.iter().take(OF_A_CODE + 1).all(|n| n.severity == "error"));
+        assert!(found.iter().any(|n| n.title == "468 more of this kind"), "{found:#?}");
+        assert!(found.len() <= LISTED);
     }
 
     #[test]
@@ -297,6 +495,9 @@ mod tests {
             r.dscp = Some(if i == 2 { 0 } else { 26 });
             rows.push(r);
         }
-        assert_eq!(codes(&rows), ["dscp-mixed"]);
+        let found = codes(&rows);
+        assert_eq!(found.iter().filter(|c| c.starts_with("dscp")).collect::<Vec<_>>(), ["dscp-mixed"]);
+        // four connections without a way back
+        assert_eq!(found.len(), 5);
     }
 }
