@@ -247,3 +247,228 @@ fn nothing_stays_attached_after_a_kill() {
         std::thread::yield_now();
     }
 }
+
+/// Text reports, line by line.
+struct Reports {
+    child: Child,
+    lines: mpsc::Receiver<String>,
+}
+
+impl Reports {
+    fn start(ns: &NetNs, args: &[&str]) -> Self {
+        let mut child = ns
+            .run(|| Command::new(roce_top()).args(args).args(["--batch", "-d", "0.1"]).stdout(Stdio::piped()).spawn())
+            .expect("the namespace can be entered")
+            .expect("roce-top was built");
+        let stdout = BufReader::new(child.stdout.take().expect("piped"));
+        let (tx, lines) = mpsc::channel();
+        std::thread::spawn(move || stdout.lines().map_while(Result::ok).all(|l| tx.send(l).is_ok()));
+        Self { child, lines }
+    }
+
+    /// The first line with these words.
+    fn until(&self, words: &str) -> String {
+        let end = Instant::now() + Duration::from_secs(20);
+        let mut seen = Vec::new();
+        while let Ok(line) = self.lines.recv_timeout(end.saturating_duration_since(Instant::now())) {
+            if line.contains(words) {
+                return line;
+            }
+            seen.push(line);
+        }
+        seen.drain(..seen.len().saturating_sub(20));
+        panic!("{words:?} was not said; the latest lines are\n{}", seen.join("\n"));
+    }
+}
+
+impl Drop for Reports {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+fn small_frames() -> Vec<Vec<u8>> {
+    let path = all_captures().into_iter().find(|p| p.ends_with("many_qps.pcap")).expect("it is there");
+    let all = Recording::open(&path).unwrap().frames;
+    all.into_iter().map(|f| f.bytes).filter(|b| b.len() <= 1400).collect()
+}
+
+/// Two interfaces at once: a frame that leaves one and enters the other is counted at both, each flow by itself.
+#[test]
+fn two_interfaces_at_once() {
+    need_root!();
+    let ns = NetNs::new().unwrap();
+    ns.ip(&["link", "add", "x0", "type", "veth", "peer", "name", "x1"]).unwrap();
+    for i in ["x0", "x1"] {
+        ns.ip(&["link", "set", i, "up"]).unwrap();
+    }
+    let watch = Watch::start(&ns, &["-i", "x0", "-i", "x1", "--batch", "--json", "-d", "0.1"]);
+    let socket = ns.run(|| RawSocket::open("x0")).unwrap().unwrap();
+    let frames = small_frames();
+    let mut want = BTreeMap::new();
+    for f in &frames {
+        socket.send(f).unwrap();
+        count(&mut want, f);
+    }
+    let sent = frames.len() as u64;
+    let report = watch.report(|r| r["totals"]["roce_packets"].as_u64() >= Some(2 * sent));
+    assert_eq!(report["totals"]["roce_packets"], 2 * sent, "{}", report["totals"]);
+    let flows = report["flows"].as_array().unwrap();
+    assert_eq!(flows.len(), 2 * want.len(), "each flow at each interface");
+    assert_eq!(reported(&report), want, "both saw the same");
+    let ids: std::collections::BTreeSet<u64> = flows.iter().map(|f| f["id"].as_u64().unwrap()).collect();
+    assert_eq!(ids.len(), flows.len());
+}
+
+/// A driver without XDP: generic mode, which is shown; wanting the driver's is an error that says so.
+#[test]
+fn generic_mode_is_shown() {
+    need_root!();
+    let ns = NetNs::new().unwrap();
+    let r = Reports::start(&ns, &["-i", "lo"]);
+    assert!(r.until("roce-top - ").contains("lo (XDP skb, TC egress)"));
+    assert!(r.until("Note: lo's driver takes no XDP program").contains("generic mode"));
+    drop(r);
+    let (code, said) =
+        ns.run(|| fails(Command::new(roce_top()).args(["-i", "lo", "--xdp-mode", "driver", "--batch"]))).unwrap();
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("lo") && said.contains("--xdp-mode skb") && said.trim_end().lines().count() == 1, "{said}");
+    // asked for, it counts as the driver's does
+    let pair = Pair::new().unwrap();
+    let watch = Watch::start(&pair.b, &["-i", "b0", "--xdp-mode", "skb", "--batch", "--json", "-d", "0.1"]);
+    let a = pair.a.run(|| RawSocket::open("a0")).unwrap().unwrap();
+    let frames = small_frames();
+    let mut want = BTreeMap::new();
+    for f in &frames {
+        a.send(f).unwrap();
+        count(&mut want, f);
+    }
+    let report = watch.report(|r| r["totals"]["roce_packets"].as_u64() >= Some(frames.len() as u64));
+    assert_eq!(reported(&report), want);
+}
+
+/// An interface that goes down and comes up again is told, and counting goes on.
+#[test]
+fn an_interface_goes_down_and_up_again() {
+    need_root!();
+    let pair = Pair::new().unwrap();
+    let r = Reports::start(&pair.b, &["-i", "b0"]);
+    r.until("no RoCE flow seen yet");
+    let a = pair.a.run(|| RawSocket::open("a0")).unwrap().unwrap();
+    let frames = small_frames();
+    let sent = |times: usize| format!("since the start: {} packets", times * frames.len());
+    for f in &frames {
+        a.send(f).unwrap();
+    }
+    r.until(&sent(1));
+    pair.b.ip(&["link", "set", "b0", "down"]).unwrap();
+    r.until("Note: b0 is down");
+    pair.b.ip(&["link", "set", "b0", "up"]).unwrap();
+    let end = Instant::now() + Duration::from_secs(20);
+    // a link takes its moment
+    while !pair.a.ip(&["link", "show", "a0"]).unwrap().contains("LOWER_UP") {
+        assert!(Instant::now() < end, "the link does not come up");
+    }
+    for f in &frames {
+        a.send(f).unwrap();
+    }
+    r.until(&sent(2));
+}
+
+/// bpf(2) with the first bytes of its attributes.
+fn bpf(command: libc::c_long, attr: &mut [u32; 8]) -> i64 {
+    // SAFETY: the attributes are as long as said; the one pointer that is passed in them is to a live buffer.
+    unsafe { libc::syscall(libc::SYS_bpf, command, attr.as_mut_ptr(), size_of::<[u32; 8]>()) }
+}
+
+/// Detaches the link of an XDP program as `bpftool link detach` does.
+fn detach(program: u32) {
+    const GET_INFO: libc::c_long = 15;
+    const GET_FD: libc::c_long = 30;
+    const NEXT_ID: libc::c_long = 31;
+    const DETACH: libc::c_long = 34;
+    let mut id = 0;
+    loop {
+        let mut next = [id, 0, 0, 0, 0, 0, 0, 0];
+        assert_eq!(bpf(NEXT_ID, &mut next), 0, "no link holds program {program}");
+        id = next[1];
+        let fd = bpf(GET_FD, &mut [id, 0, 0, 0, 0, 0, 0, 0]);
+        // it may have gone meanwhile
+        let Ok(fd) = u32::try_from(fd) else { continue };
+        // type, id, program, …
+        let mut info = [0u32; 64];
+        let at = (&raw mut info) as u64;
+        #[expect(clippy::cast_possible_truncation, reason = "the two halves of an address")]
+        let mut ask = [fd, size_of_val(&info) as u32, at as u32, (at >> 32) as u32, 0, 0, 0, 0];
+        let found = bpf(GET_INFO, &mut ask) == 0 && info[2] == program;
+        let done = found && bpf(DETACH, &mut [fd, 0, 0, 0, 0, 0, 0, 0]) == 0;
+        // SAFETY: ours, just opened.
+        unsafe { libc::close(fd.cast_signed()) };
+        if done {
+            return;
+        }
+    }
+}
+
+/// Somebody takes the program off the hook, then puts another one there: both are said.
+#[test]
+fn a_program_that_is_taken_off_or_replaced_is_told() {
+    need_root!();
+    let pair = Pair::new().unwrap();
+    let r = Reports::start(&pair.b, &["-i", "b0"]);
+    r.until("no RoCE flow seen yet");
+    let shown = pair.b.ip(&["-d", "link", "show", "b0"]).unwrap();
+    let id = shown.split("prog/xdp id ").nth(1).and_then(|s| s.split_whitespace().next()).expect("our program");
+    detach(id.parse().unwrap());
+    r.until("Note: our XDP program on b0 was detached");
+    let _other = Watch::start(&pair.b, &["-i", "b0", "--batch", "--json", "-d", "1", "--no-egress"]);
+    r.until("Note: our XDP program on b0 was replaced by");
+}
+
+/// The wish to stop comes while a report is stuck in a pipe that nobody reads: what was counted meanwhile is reported.
+#[test]
+fn the_last_interval_is_never_lost() {
+    need_root!();
+    use std::os::fd::AsRawFd as _;
+    let pair = Pair::new().unwrap();
+    let mut child = pair
+        .b
+        .run(|| {
+            Command::new(roce_top())
+                .args(["-i", "b0", "--batch", "--json", "-d", "0.01"])
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+        })
+        .unwrap()
+        .expect("roce-top was built");
+    let mut stdout = child.stdout.take().expect("piped");
+    // SAFETY: a number for a descriptor that is ours.
+    let room = unsafe { libc::fcntl(stdout.as_raw_fd(), libc::F_SETPIPE_SZ, 4096) };
+    assert!(room >= 4096, "a pipe has a page at least");
+    let held = || {
+        let mut n: libc::c_int = 0;
+        // SAFETY: the kernel writes one int.
+        assert_eq!(unsafe { libc::ioctl(stdout.as_raw_fd(), libc::FIONREAD, &raw mut n) }, 0);
+        n
+    };
+    let end = Instant::now() + Duration::from_secs(30);
+    // a report that does not fit as a whole waits
+    while held() + 256 < room {
+        assert!(Instant::now() < end, "the pipe does not fill: {} of {room}", held());
+        std::thread::yield_now();
+    }
+    let a = pair.a.run(|| RawSocket::open("a0")).unwrap().unwrap();
+    let frames = small_frames();
+    for f in &frames {
+        a.send(f).unwrap();
+    }
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(child.id().cast_signed()), nix::sys::signal::Signal::SIGINT)
+        .unwrap();
+    let mut out = String::new();
+    stdout.read_to_string(&mut out).unwrap();
+    assert!(child.wait().unwrap().success());
+    let last: Value = serde_json::from_str(out.lines().last().expect("reports")).expect("whole lines of JSON");
+    assert_eq!(last["totals"]["roce_packets"], frames.len());
+}

@@ -37,7 +37,9 @@ struct Terminal {
 
 impl Terminal {
     fn start(width: u16, height: u16, command: &str) -> Self {
-        let socket = format!("roce-top-test-{}-{width}x{height}", std::process::id());
+        static COUNT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+        let n = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let socket = format!("roce-top-test-{}-{n}", std::process::id());
         let t = Self { socket };
         t.tmux(&["-f", "/dev/null", "new-session", "-d", "-x", &width.to_string(), "-y", &height.to_string(), command]);
         t
@@ -129,6 +131,45 @@ fn a_person_sorts_filters_opens_a_flow_and_quits() {
 #[test]
 fn a_signal_gives_the_terminal_back() {
     needs("tmux");
+    for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP] {
+        ended_by(signal);
+    }
+}
+
+/// Ctrl-Z gives the terminal to the shell, also when it comes as a signal; `fg` brings the picture back.
+#[test]
+fn the_shell_can_have_the_terminal_for_a_while() {
+    needs("tmux");
+    let file = captures().join("many_qps.pcap");
+    let t = Terminal::start(82, 24, "bash --norc --noprofile -i");
+    t.keys(&["-l", &format!("{} -r {} --speed 0.001", roce_top().display(), file.display())]);
+    t.keys(&["Enter"]);
+    t.until("the table", |s| s.contains("? help"));
+    t.keys(&["C-z"]);
+    t.until("the shell", |s| s.contains("Stopped") && !s.contains("? help"));
+    t.keys(&["-l", "stty -a | grep -o ' icanon'; fg"]);
+    t.keys(&["Enter"]);
+    t.until("the picture", |s| s.contains("? help"));
+    let pane = t.tmux(&["display-message", "-p", "#{pane_pid}"]);
+    kill(top_below(pane.trim()), Signal::SIGTSTP).expect("it is ours");
+    t.until("the shell again", |s| s.contains(" icanon") && s.matches("Stopped").count() == 2);
+    t.keys(&["-l", "fg"]);
+    t.keys(&["Enter"]);
+    t.until("the picture again", |s| s.contains("? help"));
+    t.keys(&["q"]);
+    t.until("the shell at the end", |s| !s.contains("? help"));
+    t.keys(&["-l", "echo \"exit=$?\""]);
+    t.keys(&["Enter"]);
+    t.until("the end", |s| s.contains("exit=0"));
+}
+
+/// The roce-top that a process has started.
+fn top_below(parent: &str) -> Pid {
+    let child = Command::new("pgrep").args(["-P", parent, "roce-top"]).output().expect("pgrep runs");
+    Pid::from_raw(String::from_utf8_lossy(&child.stdout).trim().parse().expect("roce-top runs in the terminal"))
+}
+
+fn ended_by(signal: Signal) {
     let file = captures().join("many_qps.pcap");
     let command = format!(
         "{} -r {} --speed 0.001 & echo \"pid=$!\" >&2; fg >/dev/null; echo \"exit=$?\"; cat",
@@ -138,9 +179,7 @@ fn a_signal_gives_the_terminal_back() {
     let t = Terminal::start(80, 24, &format!("bash -mc '{command}'"));
     t.until("the table", |s| s.contains("? help"));
     let pane = t.tmux(&["display-message", "-p", "#{pane_pid}"]);
-    let child = Command::new("pgrep").args(["-P", pane.trim(), "roce-top"]).output().expect("pgrep runs");
-    let pid: i32 = String::from_utf8_lossy(&child.stdout).trim().parse().expect("roce-top runs in the terminal");
-    kill(Pid::from_raw(pid), Signal::SIGTERM).expect("it is ours");
+    kill(top_below(pane.trim()), signal).expect("it is ours");
     let screen = t.until("the end", |s| s.contains("exit="));
     assert!(screen.contains("exit=0"), "{screen}");
 }
@@ -265,6 +304,8 @@ fn recorded(file: &Path, sent: &Recording) {
         ours.push((r.options.flags().expect("a direction"), r.bytes.to_vec()));
     }
     assert_eq!(reader.interfaces().first().and_then(|i| i.name.as_deref()), Some("b0"));
+    // the sums at the file's end say the same
+    assert_eq!(reader.dropped(), Some(lost));
     let mut want: Vec<(u32, Vec<u8>)> = sent
         .frames
         .iter()
@@ -337,6 +378,69 @@ fn three_capabilities_are_enough_and_none_is_kept() {
         reports.last().expect("the last part of an interval is reported")["totals"]["roce_packets"],
         small.len()
     );
+}
+
+/// On a veth, on the loopback, and without any privilege: an answer in one sentence a line, exit 0 or 3.
+#[test]
+fn doctor_answers_wherever_it_is_asked() {
+    if !is_root() {
+        eprintln!("skipped: needs root to make namespaces");
+        return;
+    }
+    needs("setpriv");
+    let pair = Pair::new().unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let program = dir.path().join("roce-top");
+    std::fs::copy(roce_top(), &program).unwrap();
+    for p in [dir.path(), &program] {
+        std::fs::set_permissions(p, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    }
+    let end = Instant::now() + Duration::from_secs(20);
+    // a link takes its moment
+    while !pair.b.ip(&["link", "show", "b0"]).unwrap().contains("LOWER_UP") {
+        assert!(Instant::now() < end, "the link does not come up");
+    }
+    let nobody = ["--reuid=65534", "--regid=65534", "--clear-groups", "--bounding-set=-all", "--"];
+    for (interface, privileged, seen) in [("b0", true, true), ("lo", true, true), ("b0", false, false)] {
+        let ask = |json: bool| {
+            let mut c = Command::new(if privileged { program.as_os_str() } else { "setpriv".as_ref() });
+            if !privileged {
+                c.args(nobody).arg(&program);
+            }
+            c.args(["doctor", "-i", interface]);
+            if json {
+                c.arg("--json");
+            }
+            pair.b.run(|| c.output()).unwrap().expect("it runs")
+        };
+        let out = ask(true);
+        let checks: Vec<Value> = serde_json::from_slice(&out.stdout).expect("an array");
+        let says = String::from_utf8_lossy(&out.stdout).into_owned();
+        assert_eq!(out.status.code(), Some(if seen { 0 } else { 3 }), "{interface} {privileged}: {says}");
+        for c in &checks {
+            for key in ["says", "advice"] {
+                if let Some(text) = c[key].as_str() {
+                    assert!(!text.is_empty() && !text.contains('\n') && !text.contains(". "), "one sentence: {text}");
+                }
+            }
+            let known = ["ok", "note", "problem"].contains(&c["status"].as_str().unwrap_or(""));
+            assert!(known && (c["status"] != "problem" || c["advice"].is_string()), "a problem without advice: {c}");
+        }
+        if !privileged {
+            let caps = checks.iter().find(|c| c["check"] == "capabilities").expect("it is asked");
+            let text = caps["says"].as_str().unwrap();
+            assert!(
+                text.contains("CAP_BPF") && text.contains("CAP_NET_ADMIN") && text.contains("CAP_PERFMON"),
+                "{text}"
+            );
+        }
+        let text = ask(false);
+        assert_eq!(text.status.code(), out.status.code());
+        let text = String::from_utf8_lossy(&text.stdout).into_owned();
+        let verdict = text.trim_end().lines().last().unwrap_or("").to_owned();
+        assert_eq!(verdict.contains("can be seen"), seen, "{text}");
+        assert!(text.is_ascii() || !text.contains('\u{1b}'), "no colours in a pipe");
+    }
 }
 
 #[test]

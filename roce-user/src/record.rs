@@ -110,3 +110,42 @@ fn option(out: &mut Vec<u8>, code: u16, value: &[u8]) {
     out.extend(value);
     out.resize(out.len().next_multiple_of(4), 0);
 }
+
+#[cfg(test)]
+mod tests {
+    use dissector::capture::{Reader, Timestamp};
+
+    use super::*;
+
+    #[test]
+    fn losses_stand_at_the_next_packet_and_at_the_end() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("x.pcapng");
+        let mut r = Recorder::create(&path, &["eth0".to_owned(), "eth1".to_owned()], 128).expect("created");
+        let event = ring::Event {
+            at: Timestamp(1_000_000_000),
+            kinds: 0,
+            wire_len: 100,
+            outgoing: false,
+            opcode: 0,
+            dest_qp: 1,
+            psn: 0,
+            missing: 0,
+            bytes: vec![0; 60],
+        };
+        for lost in [0, 3, 3] {
+            r.packet(1, &event, lost).expect("written");
+        }
+        // two more after the last packet, and one on the other interface
+        r.finish(&[1, 5]).expect("completed");
+        let mut reader = Reader::open(&path).expect("it opens");
+        let mut losses = Vec::new();
+        while let Some(p) = reader.next().expect("whole") {
+            losses.push(p.options.drop_count());
+        }
+        assert_eq!(losses, [None, Some(3), None]);
+        assert_eq!(reader.dropped(), Some(6));
+        let names: Vec<_> = reader.interfaces().iter().map(|i| (i.name.as_deref(), i.dropped)).collect();
+        assert_eq!(names, [(Some("eth1"), Some(5)), (Some("eth0"), Some(1))]);
+    }
+}

@@ -20,8 +20,9 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use crossterm::cursor::{Hide, Show};
 use crossterm::event::{Event as Input, KeyEventKind};
-use crossterm::terminal::{BeginSynchronizedUpdate, EndSynchronizedUpdate};
+use crossterm::terminal::{BeginSynchronizedUpdate, Clear, ClearType, EndSynchronizedUpdate, EnterAlternateScreen};
 use nix::sys::signal::{self, SigSet, Signal};
 
 use crate::aggregate::{Aggregate, Report};
@@ -99,7 +100,7 @@ pub fn run(source: Box<dyn Source>, options: &Options, stop: &Stop, observer: Ob
                     Message::Input(Input::Key(key)) if key.kind != KeyEventKind::Release => app.key(key),
                     Message::Signal(Signal::SIGTSTP) => app.suspend = true,
                     // somebody may have drawn on the screen meanwhile
-                    Message::Signal(Signal::SIGCONT) => terminal = again().context("cannot use this terminal")?,
+                    Message::Signal(Signal::SIGCONT) => again(&mut terminal).context("cannot use this terminal")?,
                     Message::Input(_) | Message::Signal(_) => {}
                     Message::Report(report, state, events) => app.take(report, state, &events),
                     Message::Failed(e) => return Err(e),
@@ -110,9 +111,10 @@ pub fn run(source: Box<dyn Source>, options: &Options, stop: &Stop, observer: Ob
                 return Ok(());
             }
             if std::mem::take(&mut app.suspend) {
+                crossterm::execute!(std::io::stdout(), Show).context("cannot draw")?;
                 ratatui::restore();
                 pause().context("cannot stop")?;
-                terminal = again().context("cannot use this terminal")?;
+                again(&mut terminal).context("cannot use this terminal")?;
             }
         }
     })();
@@ -135,11 +137,13 @@ fn pause() -> nix::Result<()> {
     stop.thread_block()
 }
 
-/// The terminal as at the start, empty.
-fn again() -> std::io::Result<ratatui::DefaultTerminal> {
-    let mut terminal = ratatui::try_init()?;
-    terminal.clear()?;
-    Ok(terminal)
+/// Takes the terminal back, empty. Asks it nothing: the thread that reads keys would swallow the answer.
+fn again(terminal: &mut ratatui::DefaultTerminal) -> std::io::Result<()> {
+    crossterm::terminal::enable_raw_mode()?;
+    crossterm::execute!(std::io::stdout(), EnterAlternateScreen, Clear(ClearType::All), Hide)?;
+    // what was drawn last is gone: the next picture is drawn whole
+    terminal.swap_buffers();
+    Ok(())
 }
 
 fn millis(d: Duration) -> u64 {
