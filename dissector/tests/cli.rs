@@ -399,13 +399,12 @@ fn letters_that_tshark_users_type_by_habit() {
     let f = capture("rc_write_bw.pcap");
     let number = ["-T", "fields", "-e", "frame.number"];
     let plain = stdout(&[&["-r", &f][..], &number].concat());
-    for more in [&["-l"][..], &["-Q"], &["-n", "-N", "n"], &["-2", "-R", "frame"], &["-d", "udp.port==4791,infiniband"]]
+    for more in [&["-l"][..], &["-Q"], &["-n", "-N", "n"], &["-2"], &["-d", "udp.port==4791,infiniband"]]
     {
         assert_eq!(stdout(&[&["-r", &f][..], more, &number].concat()), plain, "{more:?}");
     }
-    // -R and -Y both must hold
-    let both = stdout(&[&["-r", &f, "-R", "infiniband", "-Y", "infiniband.aeth"][..], &number].concat());
-    assert_eq!(both, stdout(&[&["-r", &f, "-Y", "infiniband.aeth"][..], &number].concat()));
+    // behind a read filter tshark counts from 1 again; better no number than another one
+    assert!(refused(&["-r", &f, "-2", "-R", "infiniband"]).contains("-Y"));
     // another port: nothing is RoCE any more
     let other = stdout(&[&["-r", &f, "-d", "udp.port==4792,infiniband", "-Y", "infiniband"][..], &number].concat());
     assert_eq!(other, "");

@@ -71,8 +71,8 @@ pub struct Args {
     /// Only packets that match this display filter (Wireshark's syntax).
     #[arg(short = 'Y', value_name = "FILTER")]
     filter: Option<String>,
-    /// A second filter that packets must pass as well, as tshark's read filter (-2 -R).
-    #[arg(short = 'R', value_name = "FILTER")]
+    /// Not supported: tshark numbers packets anew behind a read filter.
+    #[arg(short = 'R', value_name = "FILTER", hide = true)]
     read_filter: Option<String>,
     /// Stop after so many packets of the file.
     #[arg(short = 'c', value_name = "N")]
@@ -198,18 +198,11 @@ impl Args {
         Ok(port)
     }
 
-    /// Both filters as one.
     fn filter(&self) -> anyhow::Result<Option<Filter>> {
-        let one = |text: &Option<String>, letter: &'static str| {
-            text.as_deref().map(Filter::compile).transpose().context(letter)
-        };
-        match (one(&self.read_filter, "-R")?, one(&self.filter, "-Y")?) {
-            (Some(_), Some(_)) => {
-                let (r, y) = (self.read_filter.as_deref().unwrap_or(""), self.filter.as_deref().unwrap_or(""));
-                Ok(Some(Filter::compile(&format!("({r}) and ({y})")).context("-R with -Y")?))
-            }
-            (r, y) => Ok(r.or(y)),
+        if self.read_filter.is_some() {
+            bail!("-R: a read filter numbers packets anew, which is not done here; -Y keeps the numbers of the file");
         }
+        self.filter.as_deref().map(Filter::compile).transpose().context("-Y")
     }
 }
 
