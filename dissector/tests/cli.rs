@@ -399,8 +399,7 @@ fn letters_that_tshark_users_type_by_habit() {
     let f = capture("rc_write_bw.pcap");
     let number = ["-T", "fields", "-e", "frame.number"];
     let plain = stdout(&[&["-r", &f][..], &number].concat());
-    for more in [&["-l"][..], &["-Q"], &["-n", "-N", "n"], &["-2"], &["-d", "udp.port==4791,infiniband"]]
-    {
+    for more in [&["-l"][..], &["-Q"], &["-n", "-N", "n"], &["-2"], &["-d", "udp.port==4791,infiniband"]] {
         assert_eq!(stdout(&[&["-r", &f][..], more, &number].concat()), plain, "{more:?}");
     }
     // behind a read filter tshark counts from 1 again; better no number than another one
@@ -427,4 +426,62 @@ fn letters_that_tshark_users_type_by_habit() {
     assert!(tree.contains("\n    Source Port: ") && tree.contains("\nInfiniBand\n"), "{tree}");
     assert!(!tree.contains("Base Transport Header"), "{tree}");
     assert!(refused(&["-r", &f, "-O", "udq"]).contains("udp"));
+}
+
+/// A pcapng file made by hand: blocks of a type with a body, and options.
+fn pcapng(interface_options: &[u8], packet_options: &[u8], data: &[u8]) -> Vec<u8> {
+    let block = |kind: u32, body: &[u8]| {
+        let mut body = body.to_vec();
+        body.resize(body.len().next_multiple_of(4), 0);
+        let len = u32::try_from(body.len() + 12).unwrap().to_le_bytes();
+        [&kind.to_le_bytes()[..], &len, &body, &len].concat()
+    };
+    let section = [&0x1a2b_3c4d_u32.to_le_bytes()[..], &[1, 0, 0, 0], &[0xff; 8]].concat();
+    let interface = [&[1, 0, 0, 0, 0, 0, 0, 0][..], interface_options].concat();
+    let len = u32::try_from(data.len()).unwrap().to_le_bytes();
+    let mut packet = [&[0; 12][..], &len, &len, data].concat();
+    packet.resize(packet.len().next_multiple_of(4), 0);
+    packet.extend(packet_options);
+    [block(0x0a0d_0d0a, &section), block(1, &interface), block(6, &packet)].concat()
+}
+
+fn option(code: u16, value: &[u8]) -> Vec<u8> {
+    let len = u16::try_from(value.len()).unwrap();
+    let mut b = [code.to_le_bytes(), len.to_le_bytes()].concat();
+    b.extend(value);
+    b.resize(b.len().next_multiple_of(4), 0);
+    b
+}
+
+#[test]
+fn what_a_pcapng_file_says_is_shown_and_does_not_reach_the_terminal() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("said.pcapng");
+    let evil = b"\x1b]0;x\x07\x1b[2J \xc2\x9b31m \xe2\x80\xae \xff\r\n";
+    let interface = [option(2, b"eth0"), option(3, evil)].concat();
+    let packet = [option(1, b"first"), option(1, evil), option(2, &[1, 0, 0, 0]), option(4, &[7, 0, 0, 0, 0, 0, 0, 0])];
+    let frame = hostile().swap_remove(0);
+    std::fs::write(&file, pcapng(&interface, &packet.concat(), &frame)).unwrap();
+    let f = file.to_str().unwrap();
+    let names = ["interface_name", "interface_description", "comment", "packet_flags_direction", "drop_count"];
+    let mut args = vec!["-r", f, "-T", "fields"];
+    let names = names.map(|n| format!("frame.{n}"));
+    names.iter().for_each(|n| args.extend(["-e", n.as_str()]));
+    let line = stdout(&args);
+    assert!(line.starts_with("eth0\t\\x1b]0;x\\a\\x1b[2J"), "{line:?}");
+    assert!(line.contains("\tfirst,\\x1b]0;x") && line.ends_with("\t0x00000001\t7\n"), "{line:?}");
+    assert_eq!(
+        stdout(&["-r", f, "-Y", "frame.comment contains \"first\"", "-T", "fields", "-e", "frame.number"]),
+        "1\n"
+    );
+    for format in [&["-V"][..], &["-V", "-x"], &["-T", "json"], &["-T", "ek"], &["-T", "csv", "-e", "frame.comment"]] {
+        let text = stdout(&[&["-r", f][..], format].concat());
+        assert!(!text.contains(|c: char| c.is_control() && c != '\n' && c != '\r'), "{format:?}: {text:?}");
+        assert!(!text.contains('\u{202e}'), "{format:?}: {text:?}");
+    }
+    // lengths that lie: an option longer than its block, and one without an end
+    for options in [vec![1, 0, 0xff, 0xff, b'z', b'z', 0, 0], option(1, b"").repeat(10_000)] {
+        std::fs::write(&file, pcapng(&options, &options, &frame)).unwrap();
+        assert_eq!(stdout(&["-r", f, "-T", "fields", "-e", "frame.number"]), "1\n");
+    }
 }

@@ -1,8 +1,10 @@
 //! JSON in the two shapes that tshark has: `json`, nested as the tree is, and `ek`, one line a packet for
 //! Elasticsearch. With fields chosen by `-e` both hold a flat list of them.
 
+use std::io::Write as _;
+
+use super::time;
 use super::value::{self, Style};
-use super::{time, value::printable};
 use crate::dissect::{Field, Input, Node, Tree, Value};
 
 /// The JSON formats.
@@ -227,9 +229,21 @@ fn string_value(n: &Node<'_>, style: Style, out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
-/// Appends a JSON string; what a terminal would obey is escaped the JSON way or made visible.
+/// Appends a JSON string. What is legal in JSON and not harmless on a terminal (U+007F, C1 controls, marks that turn
+/// text around) is escaped the JSON way, so that the value stays what it is.
 fn quoted(text: &str, out: &mut Vec<u8>) {
-    // serialising a &str cannot fail; U+007F and C1 controls are legal in JSON but not harmless on a terminal
-    let safe = if text.chars().any(|c| c.is_control() && c >= '\u{7f}') { printable(text) } else { text.into() };
-    let _ = serde_json::to_writer(&mut *out, safe.as_ref());
+    let odd = |c: char| c >= '\u{7f}' && value::is_odd(c);
+    // serialising a &str cannot fail, and neither can writing to a Vec
+    if !text.contains(odd) {
+        let _ = serde_json::to_writer(&mut *out, text);
+        return;
+    }
+    let plain = serde_json::to_string(text).unwrap_or_default();
+    for c in plain.chars() {
+        if odd(c) {
+            let _ = write!(out, "\\u{:04x}", u32::from(c));
+        } else {
+            out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+        }
+    }
 }

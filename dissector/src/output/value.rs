@@ -69,19 +69,21 @@ pub fn bytes(b: &[u8], between: &[u8], out: &mut Vec<u8>) {
     }
 }
 
+/// What a terminal obeys, or what turns the text around it around.
+pub fn is_odd(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+}
+
 /// Text without anything that a terminal would obey: control characters (C0, C1), line separators and the marks that
 /// turn text around become `\n` and its like, `\x..` or `\u{..}`.
 pub fn printable(text: &str) -> Cow<'_, str> {
-    let odd = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
-    };
-    if !text.contains(odd) {
+    if !text.contains(is_odd) {
         return Cow::Borrowed(text);
     }
     let mut out = String::with_capacity(text.len() + 8);
     for c in text.chars() {
-        if odd(c) {
+        if is_odd(c) {
             if let Some(short) = "\x07\x08\t\n\x0b\x0c\r".find(c) {
                 // as C has it, and tshark
                 out.push('\\');
