@@ -39,7 +39,7 @@ Acquire::Languages "none";
 EOF
 export APT_CONFIG=$W/apt/conf
 say "reading the package lists of ${uri:-http://deb.debian.org/debian}"
-apt-get update >"$W/apt/log" 2>&1 || { tail -3 "$W/apt/log" >&2; exit 1; }
+apt-get update >"$W/apt/log" 2>&1 || { tail -3 "$W/apt/log" >&2; exit 3; }
 set -- $kernels
 images=""; for k; do images="$images $(apt-cache depends "linux-image-amd64/${k#*:}" | awk '/Depends:/{print $2; exit}')/${k#*:}"; done
 
@@ -49,7 +49,7 @@ get=$(while read -r u f rest; do [ -e "$W/debs/$f" ] || echo "${f%%_*}"; done < 
 if [ -n "$get" ]; then
 	say "downloading $(echo "$get" | wc -l) packages"
 	# a kernel's package exists in one of the two releases only, so its name alone will do
-	(cd "$W/debs" && apt-get download $get >>"$W/apt/log" 2>&1) || { tail -3 "$W/apt/log" >&2; exit 1; }
+	(cd "$W/debs" && apt-get download $get >>"$W/apt/log" 2>&1) || { tail -3 "$W/apt/log" >&2; exit 3; }
 fi
 
 say "unpacking"

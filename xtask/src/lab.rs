@@ -12,11 +12,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Parser, Subcommand};
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::termios;
 
-use crate::run::{built, cargo, must, output, root};
+use crate::run::{built, cargo, must, output, root, status};
 
 /// Programs of ours that the machines get.
 const PROGRAMS: [&str; 3] = ["roce-top", "roce-fault", "roce-dissect"];
@@ -88,15 +91,40 @@ enum Lab {
         #[arg(long, default_value_t = 1500)]
         mtu: u32,
         /// Leave our programs out, and so do not build them.
-        #[arg(long)]
+        #[arg(long, conflicts_with = "join")]
         no_programs: bool,
+        /// In a second terminal: the console of machine b of the shell that runs.
+        #[arg(long)]
+        join: bool,
     },
     /// Show the scenarios.
     List,
 }
 
-/// Arguments after `lab`.
+/// The lab cannot be had on this host; what it lacks stands in the words.
+#[derive(Debug)]
+struct Unavailable(String);
+
+impl std::fmt::Display for Unavailable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Unavailable {}
+
+/// Arguments after `lab`. Exit code 0: all that was judged holds; 1: something does not; 3: the lab cannot be had here.
 pub fn main(args: &[String]) -> Result<ExitCode> {
+    match command(args) {
+        Err(e) if e.is::<Unavailable>() => {
+            eprintln!("xtask: {e:#}");
+            Ok(ExitCode::from(3))
+        }
+        other => other,
+    }
+}
+
+fn command(args: &[String]) -> Result<ExitCode> {
     let args = Args::parse_from(std::iter::once("cargo xtask lab".to_owned()).chain(args.iter().cloned()));
     match args.command {
         Lab::Build { fresh } => {
@@ -127,6 +155,8 @@ pub fn main(args: &[String]) -> Result<ExitCode> {
                 programs(how.profile)?;
             }
             let mut good = true;
+            let began = Instant::now();
+            let mut runs = 0;
             for s in &scenarios {
                 let kernels = kernel.clone().map_or_else(|| s.kernels.clone(), |k| vec![k]);
                 for k in &kernels {
@@ -135,12 +165,23 @@ pub fn main(args: &[String]) -> Result<ExitCode> {
                         Some(o) => o.clone(),
                         None => work().join("runs").join(format!("{}-{k}", s.name)),
                     };
-                    good &= run(s, k, &to, &how)?;
+                    runs += 1;
+                    match run(s, k, &to, &how)? {
+                        Outcome::Good => {}
+                        Outcome::Red => good = false,
+                        Outcome::Interrupted(signal) => {
+                            eprintln!("lab: interrupted; both machines have ended");
+                            return Ok(ExitCode::from(128 + signal));
+                        }
+                    }
                 }
             }
+            let verdict = if good { "everything holds" } else { "NOT everything holds" };
+            eprintln!("lab: {runs} runs in {:.0} s, {verdict}", began.elapsed().as_secs_f64());
             Ok(ExitCode::from(u8::from(!good)))
         }
-        Lab::Shell { kernel, mtu, no_programs } => {
+        Lab::Shell { join: true, .. } => join(),
+        Lab::Shell { kernel, mtu, no_programs, join: false } => {
             ensure!(
                 std::io::stdin().is_terminal(),
                 "a shell needs a terminal; `cargo xtask lab run SCENARIO` runs without one"
@@ -254,31 +295,39 @@ fn lock() -> Result<File> {
 fn build(fresh: bool) -> Result<()> {
     let missing: Vec<_> = NEEDS.iter().filter(|(program, _)| !on_path(program)).collect();
     if missing.iter().any(|(program, _)| *program == "apt-get" || *program == "dpkg-deb") {
-        bail!("the lab's machines are made of Debian packages, and this host has no apt; run it on Debian or Ubuntu");
+        bail!(Unavailable(
+            "the lab's machines are made of Debian packages, and this host has no apt; run it on Debian or Ubuntu"
+                .into()
+        ));
     }
     if !missing.is_empty() {
         let packages: Vec<_> = missing.iter().map(|(_, package)| *package).collect();
         let command = format!("apt-get install --no-install-recommends -y {}", packages.join(" "));
         if !nix::unistd::geteuid().is_root() {
-            bail!("the lab needs {} on this host; install them with: sudo {command}", packages.join(", "));
+            bail!(Unavailable(format!(
+                "the lab needs {} on this host; install them with: sudo {command}",
+                packages.join(", ")
+            )));
         }
         eprintln!("lab: {command}");
-        if must(
-            Command::new("apt-get")
-                .args(["install", "--no-install-recommends", "-y", "-q"])
-                .args(&packages)
-                .env("DEBIAN_FRONTEND", "noninteractive")
-                .stdout(Stdio::null()),
-        )
-        .is_err()
-        {
-            must(Command::new("apt-get").arg("update").stdout(Stdio::null()))?;
+        let install = || {
             must(
                 Command::new("apt-get")
                     .args(["install", "--no-install-recommends", "-y", "-q"])
                     .args(&packages)
                     .env("DEBIAN_FRONTEND", "noninteractive")
                     .stdout(Stdio::null()),
+            )
+        };
+        // a fresh host has no package lists yet
+        if install().is_err() {
+            must(Command::new("apt-get").arg("update").stdout(Stdio::null())).and_then(|()| install()).map_err(
+                |e| {
+                    Unavailable(format!(
+                        "the lab needs {} on this host, and they cannot be installed: {e:#}",
+                        packages.join(", ")
+                    ))
+                },
             )?;
         }
     }
@@ -293,8 +342,14 @@ fn build(fresh: bool) -> Result<()> {
         return Ok(());
     }
     let began = Instant::now();
-    must(Command::new("bash").arg(sources().join("build.sh")).arg(work()).stdout(Stdio::null()))
-        .context("the lab's machines could not be made")?;
+    let made = status(Command::new("bash").arg(sources().join("build.sh")).arg(work()).stdout(Stdio::null()))?;
+    match made.code() {
+        Some(0) => {}
+        Some(3) => {
+            bail!(Unavailable("Debian's packages, of which the lab's machines are made, cannot be fetched".into()))
+        }
+        _ => bail!("the lab's machines could not be made: build.sh ended with {made}"),
+    }
     fs::write(&path, stamp).with_context(|| format!("cannot write {}", path.display()))?;
     eprintln!("lab: machines made in {:.0} s", began.elapsed().as_secs_f64());
     Ok(())
@@ -311,9 +366,11 @@ fn on_path(program: &str) -> bool {
 fn programs(profile: &str) -> Result<()> {
     eprintln!("lab: building {}", PROGRAMS.join(", "));
     let mut build = cargo();
-    build.args(["build", "-q", "-p", "roce-user", "-p", "dissector", "--bins"]);
     if profile == "release" {
-        build.arg("--release");
+        build.args(["build", "-q", "-p", "roce-user", "-p", "dissector", "--bins", "--release"]);
+    } else {
+        // the words of `cargo xtask test`, so that what that built is taken
+        build.args(["build", "-q", "--workspace", "--bins"]);
     }
     must(&mut build)?;
     let to = work().join("programs");
@@ -350,13 +407,60 @@ fn programs(profile: &str) -> Result<()> {
     .context("cannot pack the programs")
 }
 
-/// The folder that both machines see as /share, filled for one run.
-fn share() -> Result<PathBuf> {
-    let share = work().join("share");
-    let _ = fs::remove_dir_all(&share);
-    fs::create_dir_all(share.join("out"))?;
-    must(Command::new("cp").arg("-r").arg(sources()).arg(share.join("lab")))?;
-    Ok(share)
+/// The folder that both machines see as /share, filled for one run and gone after it.
+struct Share(PathBuf);
+
+impl Share {
+    fn new() -> Result<Self> {
+        let share = Self(work().join("share"));
+        let _ = fs::remove_dir_all(&share.0);
+        fs::create_dir_all(share.0.join("out"))?;
+        must(Command::new("cp").arg("-r").arg(sources()).arg(share.0.join("lab")))?;
+        Ok(share)
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+        let _ = fs::remove_file(initramfs());
+    }
+}
+
+/// What the machines of a run unpack.
+fn initramfs() -> PathBuf {
+    work().join("initramfs")
+}
+
+/// While this lives, an interrupt ends nobody at once: it is asked for, so that machines and folders end first.
+struct Interrupts {
+    signals: SignalFd,
+    before: SigSet,
+}
+
+impl Interrupts {
+    fn new() -> Result<Self> {
+        let before = SigSet::thread_get_mask().context("cannot read the signal mask")?;
+        let mut set = SigSet::empty();
+        for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
+            set.add(signal);
+        }
+        set.thread_block().context("cannot hold signals back")?;
+        let signals = SignalFd::with_flags(&set, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)
+            .context("cannot wait for signals")?;
+        Ok(Self { signals, before })
+    }
+
+    /// The number of a signal that came.
+    fn came(&self) -> Option<u8> {
+        self.signals.read_signal().ok().flatten().and_then(|s| u8::try_from(s.ssi_signo).ok())
+    }
+}
+
+impl Drop for Interrupts {
+    fn drop(&mut self) {
+        let _ = self.before.thread_set_mask();
+    }
 }
 
 /// A machine; dropping it ends it.
@@ -392,27 +496,26 @@ impl Pair<'_> {
             self.kernel
         );
         // an initramfs is a row of archives: that of the kernel, and our programs
-        let initrd = work().join("initramfs");
+        let initrd = initramfs();
         let mut whole = File::create(&initrd).with_context(|| format!("cannot make {}", initrd.display()))?;
         for part in [boot.join(format!("initramfs-{}", self.kernel)), work().join("programs.cpio")] {
             if self.programs || part.starts_with(&boot) {
                 let mut from = File::open(&part).with_context(|| format!("cannot open {}", part.display()))?;
-                std::io::copy(&mut from, &mut whole)
-                    .with_context(|| format!("cannot write {}", initrd.display()))?;
+                std::io::copy(&mut from, &mut whole).with_context(|| format!("cannot write {}", initrd.display()))?;
             }
         }
         // the cable: a stream loses nothing, however far behind a machine is
         let (a, b) = UnixStream::pair().context("cannot make a pair of sockets")?;
-        Ok([self.machine('a', &initrd, a)?, self.machine('b', &initrd, b)?])
+        Ok([self.machine('a', &initrd, &a)?, self.machine('b', &initrd, &b)?])
     }
 
-    fn machine(&self, role: char, initrd: &Path, cable: UnixStream) -> Result<Machine> {
+    fn machine(&self, role: char, initrd: &Path, cable: &UnixStream) -> Result<Machine> {
         let boot = work().join("boot");
         let share = self.share.display();
-        let console = if self.shell && role == 'a' {
-            "mon:stdio".to_owned()
-        } else {
-            format!("file:{share}/out/console-{role}.txt")
+        let console = match role {
+            'a' if self.shell => "mon:stdio".to_owned(),
+            _ if self.shell => format!("unix:{},server=on,wait=off", other_console().display()),
+            _ => format!("file:{share}/out/console-{role}.txt"),
         };
         // software emulation: it works where the host is a virtual machine itself
         let mut c = Command::new("setpriv");
@@ -439,9 +542,10 @@ impl Pair<'_> {
         if !(self.shell && role == 'a') {
             c.stdin(Stdio::null());
         }
-        // only for this child: the flag goes with our end of the cable, which is closed when this returns
-        fcntl(&cable, FcntlArg::F_SETFD(FdFlag::empty())).context("cannot hand a socket on")?;
+        // this end of the cable is for this child alone
+        fcntl(cable, FcntlArg::F_SETFD(FdFlag::empty())).context("cannot hand a socket on")?;
         let qemu = c.spawn().with_context(|| format!("cannot start machine {role}"))?;
+        fcntl(cable, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC)).context("cannot keep a socket")?;
         Ok(Machine { role, qemu })
     }
 }
@@ -456,9 +560,20 @@ struct How {
     profile: &'static str,
 }
 
-/// Runs one scenario with one kernel. Whether everything in it was as it should.
-fn run(s: &Scenario, kernel: &str, to: &Path, how: &How) -> Result<bool> {
-    let share = share()?;
+/// How a scenario ended.
+enum Outcome {
+    /// Everything in it was as it should.
+    Good,
+    Red,
+    /// By a signal of this number.
+    Interrupted(u8),
+}
+
+/// Runs one scenario with one kernel.
+fn run(s: &Scenario, kernel: &str, to: &Path, how: &How) -> Result<Outcome> {
+    let interrupts = Interrupts::new()?;
+    let shared = Share::new()?;
+    let share = &shared.0;
     fs::copy(&s.path, share.join("scenario.sh"))?;
     if let Some(only) = &how.only {
         fs::write(share.join("only"), only)?;
@@ -466,7 +581,8 @@ fn run(s: &Scenario, kernel: &str, to: &Path, how: &How) -> Result<bool> {
     let limit = Duration::from_secs(how.timeout.unwrap_or(s.timeout));
     let began = Instant::now();
     eprintln!("lab: {} with kernel {kernel}", s.name);
-    let mut machines = Pair { kernel, mtu: s.mtu, memory: s.memory, share: &share, programs: s.programs, shell: false }.start()?;
+    let mut machines =
+        Pair { kernel, mtu: s.mtu, memory: s.memory, share, programs: s.programs, shell: false }.start()?;
     let mut steps = Steps::new(share.join("out/log-a.txt"), began);
     let mut late = false;
     // when one machine has ended, the other is at its end too
@@ -484,6 +600,10 @@ fn run(s: &Scenario, kernel: &str, to: &Path, how: &How) -> Result<bool> {
         if running == 1 {
             one_ended.get_or_insert_with(Instant::now);
         }
+        if let Some(signal) = interrupts.came() {
+            steps.end();
+            return Ok(Outcome::Interrupted(signal));
+        }
         if began.elapsed() > limit || one_ended.is_some_and(|t| t.elapsed() > Duration::from_mins(1)) {
             late = true;
             break;
@@ -496,7 +616,12 @@ fn run(s: &Scenario, kernel: &str, to: &Path, how: &How) -> Result<bool> {
     let _ = fs::remove_dir_all(to);
     fs::create_dir_all(to).with_context(|| format!("cannot make {}", to.display()))?;
     must(Command::new("cp").arg("-r").arg(format!("{}/.", share.join("out").display())).arg(to))?;
-    let _ = fs::remove_dir_all(&share);
+    drop(shared);
+    drop(interrupts);
+    // the signs that the machines gave each other
+    for sign in fs::read_dir(to)?.filter_map(Result::ok).filter(|e| e.file_name().to_string_lossy().starts_with('.')) {
+        let _ = fs::remove_file(sign.path());
+    }
     let took = began.elapsed().as_secs_f64();
     let ended = ["done-a", "done-b"].iter().all(|f| to.join(f).exists());
     if late || !ended {
@@ -505,7 +630,7 @@ fn run(s: &Scenario, kernel: &str, to: &Path, how: &How) -> Result<bool> {
             s.name,
             to.display()
         );
-        return Ok(false);
+        return Ok(Outcome::Red);
     }
     eprintln!("lab: {} with kernel {kernel} took {took:.0} s; results in {}", s.name, to.display());
     let mut judge = Command::new("python3");
@@ -516,7 +641,8 @@ fn run(s: &Scenario, kernel: &str, to: &Path, how: &How) -> Result<bool> {
     if s.core && how.only.is_none() {
         judge.arg("--readme").arg(root().join("README.md"));
     }
-    Ok(judge.status().context("cannot run python3")?.success())
+    let good = judge.status().context("cannot run python3")?.success();
+    Ok(if good { Outcome::Good } else { Outcome::Red })
 }
 
 /// The headings of a scenario's log, shown as they come.
@@ -570,14 +696,74 @@ impl Steps {
     }
 }
 
+/// Where the console of machine b is to be had while a shell runs.
+fn other_console() -> PathBuf {
+    work().join("console-b")
+}
+
 fn shell(kernel: &str, mtu: u32, with_programs: bool) -> Result<ExitCode> {
-    let share = share()?;
+    let terminal = std::io::stdin();
+    let before = termios::tcgetattr(&terminal).context("cannot read the terminal's settings")?;
+    let shared = Share::new()?;
     eprintln!(
-        "lab: booting, about ten seconds; files in {} are in /share/out of both machines",
-        share.join("out").display()
+        "lab: booting, about ten seconds; files in {} are in /share/out of both machines\r\n\
+         lab: machine b's console, in another terminal: cargo xtask lab shell --join",
+        shared.0.join("out").display()
     );
-    let [mut a, b] = Pair { kernel, mtu, memory: 1024, share: &share, programs: with_programs, shell: true }.start()?;
-    a.qemu.wait().context("cannot wait for machine a")?;
-    drop(b);
+    let pair = Pair { kernel, mtu, memory: 1024, share: &shared.0, programs: with_programs, shell: true };
+    let [mut a, mut b] = pair.start()?;
+    // after the start: QEMU must hear signals itself, to put the terminal right
+    let interrupts = Interrupts::new()?;
+    let code = loop {
+        if let Some(signal) = interrupts.came() {
+            break 128 + signal;
+        }
+        let ended = [&mut a, &mut b].into_iter().any(|m| !matches!(m.qemu.try_wait(), Ok(None)));
+        if ended {
+            break 0;
+        }
+        // the pace of looking, not of anything that is waited for
+        std::thread::sleep(Duration::from_millis(100));
+    };
+    drop((a, b));
+    let _ = termios::tcsetattr(&terminal, termios::SetArg::TCSANOW, &before);
+    let _ = fs::remove_file(other_console());
+    eprintln!("lab: both machines have ended");
+    Ok(ExitCode::from(code))
+}
+
+/// The terminal becomes the console of machine b, until that ends or Ctrl-] is typed.
+fn join() -> Result<ExitCode> {
+    ensure!(std::io::stdin().is_terminal(), "a console needs a terminal");
+    let path = other_console();
+    let mut console = UnixStream::connect(&path)
+        .with_context(|| format!("no shell runs whose machine b one could join ({})", path.display()))?;
+    eprintln!("lab: the console of machine b; Ctrl-] leaves it, exit ends both machines");
+    let terminal = std::io::stdin();
+    let before = termios::tcgetattr(&terminal).context("cannot read the terminal's settings")?;
+    let mut raw = before.clone();
+    termios::cfmakeraw(&mut raw);
+    termios::tcsetattr(&terminal, termios::SetArg::TCSANOW, &raw).context("cannot set the terminal")?;
+    let mut keys = console.try_clone().context("cannot use the console twice")?;
+    std::thread::spawn(move || {
+        // a fresh line, so that the prompt is seen
+        let _ = keys.write_all(b"\r");
+        let mut typed = [0; 256];
+        while let Ok(n @ 1..) = std::io::stdin().read(&mut typed) {
+            if typed[..n].contains(&0x1d) || keys.write_all(&typed[..n]).is_err() {
+                break;
+            }
+        }
+        let _ = keys.shutdown(std::net::Shutdown::Both);
+    });
+    let mut shown = [0; 4096];
+    while let Ok(n @ 1..) = console.read(&mut shown) {
+        let mut out = std::io::stdout().lock();
+        if out.write_all(&shown[..n]).and_then(|()| out.flush()).is_err() {
+            break;
+        }
+    }
+    let _ = termios::tcsetattr(&terminal, termios::SetArg::TCSANOW, &before);
+    eprintln!();
     Ok(ExitCode::SUCCESS)
 }
