@@ -134,7 +134,9 @@ fn protocols(input: &Input<'_, '_>) -> String {
         add("raw");
     }
     let mut next = 0;
+    let mut last = LayerKind::None;
     for layer in input.frame.layers.as_slice() {
+        let before = std::mem::replace(&mut last, layer.kind);
         let byte = |i: usize| input.frame.bytes.get(layer.start as usize + i).copied().unwrap_or(0);
         match layer.kind {
             LayerKind::Ethernet if matches!((byte(12), byte(13)), (0..6, _)) => add("eth"),
@@ -163,6 +165,8 @@ fn protocols(input: &Input<'_, '_>) -> String {
             LayerKind::Sll | LayerKind::Sll2 => add("sll:ethertype"),
             LayerKind::Null => add("null"),
             LayerKind::Erf => add("erf"),
+            // a stack of labels is one protocol
+            LayerKind::Mpls if before == LayerKind::Mpls => {}
             LayerKind::Mpls => add("mpls"),
             LayerKind::Pppoe => add("pppoes:ppp"),
             LayerKind::Gre => add("gre"),
