@@ -166,9 +166,9 @@ fn batch_report_equals_what_was_sent() {
         for frame in &recording.frames {
             let bytes_sent = recording.changed(frame, change);
             if frame.from_client {
-                a.send(&bytes_sent).unwrap()
+                a.send(&bytes_sent).unwrap();
             } else {
-                b.send(&bytes_sent).unwrap()
+                b.send(&bytes_sent).unwrap();
             }
             assert!(count(&mut expected, &bytes_sent));
             packets += 1;

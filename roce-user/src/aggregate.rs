@@ -743,11 +743,9 @@ mod tests {
         let mut a = Aggregate::default();
         a.push(100.0, totals(10), vec![row(1, 5, 10)]);
         let r = a.push(102.0, totals(110), vec![row(1, 5, 60), row(1, 6, 50)]);
-        assert_eq!(r.interval_s, 2.0);
-        assert_eq!(r.pps(), 50.0);
-        assert_eq!(r.bps(), 400_000.0);
-        assert_eq!(r.flow_rate(&r.flows[0], Metric::Packets), 25.0);
-        assert_eq!(r.flow_rate(&r.flows[1], Metric::Packets), 25.0, "a new flow is all new");
+        let rates = [0, 1].map(|i| r.flow_rate(&r.flows[i], Metric::Packets));
+        // the second flow is new, and so all new
+        assert_eq!((r.interval_s, r.pps(), r.bps(), rates), (2.0, 50.0, 400_000.0, [25.0, 25.0]));
         assert_eq!(r.opcodes_delta.get(byte::RcWriteOnly), 100);
         assert_eq!(r.history.iter(r.number).next_back().map(|s| s.pps), Some(50.0));
     }

@@ -278,7 +278,7 @@ mod tests {
 
     #[test]
     fn the_end_of_the_verifiers_log() {
-        let log: String = (0..100).map(|i| format!("line {i}\n")).collect();
+        let log = (0..100).map(|i| format!("line {i}")).collect::<Vec<_>>().join("\n");
         let end = log_end(&log);
         assert!(end.contains("line 99") && end.contains("line 94") && !end.contains("line 93"), "{end}");
         assert!(!end.contains('\n'));

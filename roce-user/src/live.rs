@@ -36,7 +36,7 @@ const RECORDING_RING: u32 = 64 << 20;
 
 /// Interfaces that are being watched.
 pub struct Live {
-    live: snapshot::Live,
+    kernel: snapshot::Live,
     recorder: Option<Recorder>,
     started: Instant,
     due: Instant,
@@ -92,7 +92,7 @@ impl Live {
         let live = snapshot::Live::start(&top.interface, &options, &how)?;
         let now = Instant::now();
         Ok(Self {
-            live,
+            kernel: live,
             recorder,
             started: now,
             due: now,
@@ -105,12 +105,12 @@ impl Live {
 
     /// "eth0 (XDP driver, TC egress)", for each interface.
     pub fn describe(&self) -> Vec<Tap> {
-        self.live.taps().iter().map(|t| Tap { name: t.interface.name.clone(), how: t.how() }).collect()
+        self.kernel.taps().iter().map(|t| Tap { name: t.interface.name.clone(), how: t.how() }).collect()
     }
 
     fn drain(&mut self) -> Result<()> {
         let lost = self.last.map_or(0, |l| l.lost);
-        while let Some((tap, e)) = self.live.next_event() {
+        while let Some((tap, e)) = self.kernel.next_event() {
             if let Some(r) = &mut self.recorder {
                 r.packet(tap, &e, lost)?;
             }
@@ -137,7 +137,7 @@ impl Live {
         self.drain()?;
         let Some(r) = self.recorder.take() else { return Ok(()) };
         let mut lost = Vec::new();
-        for tap in self.live.taps() {
+        for tap in self.kernel.taps() {
             let one = |d| Ok::<u64, crate::error::Error>(maps::totals(&tap.ebpf, d)?.events_lost);
             lost.push(one(Direction::In)? + one(Direction::Out)?);
         }
@@ -159,7 +159,7 @@ impl Live {
                 return Ok(true);
             }
             let wait = u16::try_from(left.as_millis()).unwrap_or(SLICE_MS).clamp(1, SLICE_MS);
-            let fds = self.live.event_fds();
+            let fds = self.kernel.event_fds();
             let mut fds: Vec<PollFd<'_>> = fds.iter().map(|f| PollFd::new(f.as_fd(), PollFlags::POLLIN)).collect();
             match poll(&mut fds, PollTimeout::from(wait)) {
                 Ok(_) | Err(nix::Error::EINTR) => {}
@@ -171,7 +171,7 @@ impl Live {
     /// What roce-fault does on these interfaces, by what it says in its lock.
     fn faults(&self) -> Vec<String> {
         let mut out = Vec::new();
-        for tap in self.live.taps() {
+        for tap in self.kernel.taps() {
             let Some(h) = fault::lock::holder(&tap.interface) else { continue };
             out.push(format!("{}: scenario \"{}\", process {}", tap.interface.name, h.scenario, h.pid));
             out.extend(h.rules.iter().map(|r| format!("  {r}")));
@@ -193,7 +193,7 @@ impl Live {
         }
         let mut out = Vec::new();
         let devices = rdma::devices();
-        for tap in self.live.taps() {
+        for tap in self.kernel.taps() {
             let name = &tap.interface.name;
             let hardware =
                 devices.iter().find(|d| d.interfaces.contains(name) && matches!(d.kind, rdma::Kind::Hardware(_)));
@@ -239,7 +239,7 @@ fn word(kinds: u32) -> Option<&'static str> {
 
 impl Source for Live {
     fn counts(&mut self) -> Result<Cumulative> {
-        let s = self.live.snapshot()?;
+        let s = self.kernel.snapshot()?;
         self.last = Some(Last {
             packets: s.totals.packets,
             roce: s.totals.roce_packets,
@@ -248,11 +248,11 @@ impl Source for Live {
             unexplained: s.unexplained,
         });
         self.drain()?;
-        if let Some(f) = &mut self.findings {
-            if f.asked.is_none_or(|t| t.elapsed() >= RULES) {
-                f.asked = Some(Instant::now());
-                f.said = live_findings::merged(live_findings::of(&s.flows), f.headers.findings());
-            }
+        if let Some(f) = &mut self.findings
+            && f.asked.is_none_or(|t| t.elapsed() >= RULES)
+        {
+            f.asked = Some(Instant::now());
+            f.said = live_findings::merged(live_findings::of(&s.flows), f.headers.findings());
         }
         Ok(Cumulative { at: s.at.seconds(), totals: s.totals, flows: s.flows, last: false })
     }
@@ -273,7 +273,7 @@ impl Source for Live {
     }
 
     fn state(&mut self) -> State {
-        let mut notices = self.live.trouble();
+        let mut notices = self.kernel.trouble();
         notices.extend(self.hints());
         if let Some(l) = self.last {
             if l.unexplained != 0 {
@@ -289,7 +289,7 @@ impl Source for Live {
                 notices.push(format!("{} packets are not in the recording: the ring was full", l.lost));
             }
         }
-        notices.extend(self.live.taps().iter().flat_map(|t| t.notes.iter().cloned()));
+        notices.extend(self.kernel.taps().iter().flat_map(|t| t.notes.iter().cloned()));
         let findings = self.findings.as_ref().map(|f| f.said.clone()).unwrap_or_default();
         State { taps: self.describe(), notices, findings, faults: self.faults(), ..State::default() }
     }

@@ -58,16 +58,16 @@ fn main() {
         }
         let begun = now();
         let s = counts.take(&[&bench.ebpf]).expect("the maps can be read");
-        let read = now() - begun;
+        let read = since(begun);
         assert_eq!((s.flows.len(), s.unexplained), (FLOWS as usize, 0));
         let findings = live_findings::of(&s.flows);
         let report = aggregate.push(s.at.seconds(), s.totals, s.flows);
         app.take(report, State { findings, ..State::default() }, &[]);
-        let refresh = now() - begun;
+        let refresh = since(begun);
         let begun = now();
         app.set_rows(view::table_rows(&app, area));
         terminal.draw(|f| view::draw(&app, f.area(), f.buffer_mut())).expect("drawn");
-        let draw = now() - begun;
+        let draw = since(begun);
         eprintln!("round {round}: read {read:?}, refresh {refresh:?}, draw {draw:?}");
         if round > 0 {
             if part { &mut some } else { &mut all }.push(read, refresh, draw);
@@ -104,6 +104,10 @@ impl Times {
         self.refresh.push(refresh.as_secs_f64());
         self.draw.push(draw.as_secs_f64());
     }
+}
+
+fn since(begun: Duration) -> Duration {
+    now().saturating_sub(begun)
 }
 
 fn now() -> Duration {

@@ -402,10 +402,10 @@ fn status(app: &App, parts: &Parts, buf: &mut Buffer) {
     let text = shorten(&text, usize::from(area.width) - 2);
     put_right(buf, area, area.width.saturating_sub(1), 0, &text, app.theme.warn());
     let mode = match (app.style.mode, app.style.grouped) {
-        (Mode::Rates, false) => "each flow: rates /s, the rest since the start",
-        (Mode::Rates, true) => "each host pair: rates /s, the rest since the start",
-        (Mode::Totals, false) => "each flow: totals since the start",
-        (Mode::Totals, true) => "each host pair: totals since the start",
+        (Mode::Rates, false) => "rates /s, marks since the start",
+        (Mode::Rates, true) => "by host pair: rates /s, marks since the start",
+        (Mode::Totals, false) => "totals since the start",
+        (Mode::Totals, true) => "by host pair: totals since the start",
     };
     let room = usize::from(area.width).saturating_sub(text.chars().count() + 4);
     if room >= 20 {

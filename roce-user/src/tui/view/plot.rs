@@ -63,7 +63,7 @@ mod tests {
         let area = Rect::new(0, 0, 4, 2);
         let mut buf = Buffer::empty(area);
         let top = bars([1.0, 8.0, 0.0, 16.0].into_iter(), area, &mut buf, Style::new());
-        assert_eq!(top, 16.0);
+        assert!((top - 16.0).abs() < f32::EPSILON);
         let line = |y| (0..4).map(|x| buf[(x, y)].symbol()).collect::<String>();
         assert_eq!(line(0), "   █");
         assert_eq!(line(1), "▁█▁█");
@@ -73,7 +73,7 @@ mod tests {
     fn odd_values_do_no_harm() {
         let area = Rect::new(0, 0, 3, 1);
         let mut buf = Buffer::empty(area);
-        assert_eq!(bars([f32::NAN, f32::INFINITY, 0.0].into_iter(), area, &mut buf, Style::new()), 0.0);
+        assert!(bars([f32::NAN, f32::INFINITY, 0.0].into_iter(), area, &mut buf, Style::new()).abs() < f32::EPSILON);
         bars([1.0].into_iter(), Rect::new(0, 0, 0, 0), &mut buf, Style::new());
     }
 
