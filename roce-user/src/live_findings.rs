@@ -106,23 +106,27 @@ pub fn of(rows: &[Arc<FlowRow>]) -> Vec<Notice> {
     }
     classes(rows, &mut hits);
     one_way(rows, &mut hits);
-    // the worst first, then those of a kind that concerns most packets
-    let mut most: HashMap<(Severity, &str), u64, RandomState> = HashMap::default();
-    for h in &hits {
-        let n = most.entry((h.rule.severity(), h.rule.code())).or_default();
-        *n = h.n.max(*n);
-    }
-    let most = |s: Severity, code: &str| most.get(&(s, code)).copied().unwrap_or(0);
-    let order = |h: &Hit<'_>| {
+    let mut kinds: Vec<(Severity, &str, Vec<Hit<'_>>)> = Vec::new();
+    for h in hits {
         let (severity, code) = (h.rule.severity(), h.rule.code());
-        (severity, Reverse(most(severity, code)), code, Reverse(h.n), h.row.id)
-    };
-    hits.sort_unstable_by_key(order);
+        match kinds.iter_mut().find(|k| (k.0, k.1) == (severity, code)) {
+            Some(k) => k.2.push(h),
+            None => kinds.push((severity, code, vec![h])),
+        }
+    }
+    // the worst first, then the kind that concerns most packets
+    kinds.sort_by_key(|(severity, code, all)| (*severity, Reverse(all.iter().map(|h| h.n).max()), *code));
     let mut out = Vec::new();
-    let kind = |h: &Hit<'_>| (h.rule.severity(), h.rule.code());
-    for alike in hits.chunk_by(|a, b| kind(a) == kind(b)) {
-        out.extend(alike.iter().take(OF_A_CODE).map(Hit::told));
-        if let (Some(more), Some(first)) = (alike.len().checked_sub(OF_A_CODE).filter(|n| *n > 0), alike.first()) {
+    for (_, _, mut alike) in kinds {
+        let order = |h: &Hit<'_>| (Reverse(h.n), h.row.id);
+        let more = alike.len().saturating_sub(OF_A_CODE);
+        if more > 0 {
+            alike.select_nth_unstable_by_key(OF_A_CODE, order);
+            alike.truncate(OF_A_CODE);
+        }
+        alike.sort_unstable_by_key(order);
+        out.extend(alike.iter().map(Hit::told));
+        if let (1.., Some(first)) = (more, alike.first()) {
             out.push(Notice {
                 title: format!("{more} more of this kind"),
                 detail: "Filter the overview to see the flows.".to_owned(),
