@@ -412,7 +412,9 @@ fn letters_that_tshark_users_type_by_habit() {
     let columns = ["number", "time", "source", "destination", "protocol", "length"].map(|c| format!("_ws.col.{c}"));
     for t in ["r", "ad", "e", "dd"] {
         let mut args = vec!["-r", &f, "-t", t, "-T", "fields"];
-        columns.iter().for_each(|c| args.extend(["-e", c.as_str()]));
+        for c in &columns {
+            args.extend(["-e", c.as_str()]);
+        }
         let fields = stdout(&args);
         let text = stdout(&["-r", &f, "-t", t]);
         for (a, b) in fields.lines().zip(text.lines()) {
@@ -466,7 +468,9 @@ fn what_a_pcapng_file_says_is_shown_and_does_not_reach_the_terminal() {
     let names = ["interface_name", "interface_description", "comment", "packet_flags_direction", "drop_count"];
     let mut args = vec!["-r", f, "-T", "fields"];
     let names = names.map(|n| format!("frame.{n}"));
-    names.iter().for_each(|n| args.extend(["-e", n.as_str()]));
+    for n in &names {
+        args.extend(["-e", n.as_str()]);
+    }
     let line = stdout(&args);
     assert!(line.starts_with("eth0\t\\x1b]0;x\\a\\x1b[2J"), "{line:?}");
     assert!(line.contains("\tfirst,\\x1b]0;x") && line.ends_with("\t0x00000001\t7\n"), "{line:?}");

@@ -74,7 +74,7 @@ proptest! {
         behind in proptest::collection::vec(any::<u8>(), 0..20),
     ) {
         let payload = if op.payload == Payload::None { Vec::new() } else { payload };
-        let pad = (4 - payload.len() % 4) as u8 % 4;
+        let pad = u8::try_from((4 - payload.len() % 4) % 4).unwrap();
         let mut b = build(op, &fill, &payload, pad);
         let declared = b.len();
         // a trailer of the link is no part of the packet
@@ -113,7 +113,7 @@ proptest! {
         payload in proptest::collection::vec(any::<u8>(), 0..40),
     ) {
         let payload = if op.payload == Payload::None { Vec::new() } else { payload };
-        let pad = (4 - payload.len() % 4) as u8 % 4;
+        let pad = u8::try_from((4 - payload.len() % 4) % 4).unwrap();
         let b = build(op, &fill, &payload, pad);
         for n in 0..b.len() {
             let cut = Packet::parse(&b[..n], b.len());

@@ -22,7 +22,7 @@ pub fn filter(data: &[u8]) {
             at: Timestamp::default(),
             link: 1,
             bytes: frame,
-            wire_len: frame.len() as u32,
+            wire_len: u32::try_from(frame.len()).unwrap_or(u32::MAX),
             ..Record::default()
         };
         Ok::<bool, String>(session.packet(&record, 6, &mut Vec::new(), |_, _| {}))

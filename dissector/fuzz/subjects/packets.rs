@@ -18,10 +18,12 @@ pub fn packet(back: bool, opcode: u8, qp: u8, psn: u8, after: &[u8]) -> Vec<u8> 
     let udp = 8 + 12 + after.len() + 4;
     let mut f = vec![2, 0, 0, 0, 0, dst, 2, 0, 0, 0, 0, src, 8, 0];
     f.extend([0x45, 0]);
-    f.extend(((20 + udp) as u16).to_be_bytes());
+    // what is longer than the field can say is cut short there
+    let length = |n: usize| u16::try_from(n).unwrap_or(u16::MAX).to_be_bytes();
+    f.extend(length(20 + udp));
     f.extend([0, 0, 0x40, 0, 64, 17, 0, 0, 10, 0, 0, src, 10, 0, 0, dst]);
     f.extend([0xc0, 0, 0x12, 0xb7]);
-    f.extend((udp as u16).to_be_bytes());
+    f.extend(length(udp));
     f.extend([0, 0]);
     f.extend([opcode, 0x40, 0xff, 0xff, 0, 0, 0, qp, 0x80, 0, 0, psn]);
     f.extend(after);
@@ -40,10 +42,10 @@ pub fn show(frames: &[Vec<u8>], rules: &DecodeAs) {
     ];
     for format in formats {
         let mut session = Session::new(Job::new(format, None, ROCE_UDP_PORT, false), rules.clone());
-        for (i, bytes) in frames.iter().enumerate() {
-            let at = Timestamp(i as i64 * 1000);
-            let record =
-                Record { number: i as u64 + 1, at, link: 1, bytes, wire_len: bytes.len() as u32, ..Record::default() };
+        for (number, bytes) in (1_u32..).zip(frames) {
+            let at = Timestamp(i64::from(number) * 1000);
+            let wire_len = u32::try_from(bytes.len()).expect("short");
+            let record = Record { number: u64::from(number), at, link: 1, bytes, wire_len, ..Record::default() };
             let mut out = Vec::new();
             session.packet(&record, 6, &mut out, |tree, bytes| {
                 for n in tree.nodes() {

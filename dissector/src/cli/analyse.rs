@@ -106,16 +106,13 @@ fn one(
     let mut frame = Frame::new(r.bytes, r.wire_len as usize, LinkType(r.link));
     frame.walk(port);
     // looked at where it is: moving it costs as much as reading it
-    match &frame.packet() {
-        Some(Ok(packet)) => {
-            let verdict = verdict(&frame, packet);
-            let info = analyzer.push(place, &frame, packet, verdict);
-            look.look(place, &frame, Some((packet, verdict, &info)));
-        }
-        _ => {
-            analyzer.other(place, &frame);
-            look.look(place, &frame, None);
-        }
+    if let Some(Ok(packet)) = &frame.packet() {
+        let verdict = verdict(&frame, packet);
+        let info = analyzer.push(place, &frame, packet, verdict);
+        look.look(place, &frame, Some((packet, verdict, &info)));
+    } else {
+        analyzer.other(place, &frame);
+        look.look(place, &frame, None);
     }
 }
 
@@ -158,7 +155,7 @@ fn in_threads(
             while end.is_none() && given - taken < workers * WAITING {
                 match reader.next_chunk() {
                     Ok(Some(chunk)) => {
-                        let Some((give, _)) = lines.get(given % workers) else { return None };
+                        let (give, _) = lines.get(given % workers)?;
                         if give.send(chunk).is_err() {
                             return None;
                         }
@@ -171,9 +168,7 @@ fn in_threads(
             if taken == given {
                 return end.flatten();
             }
-            let Some((chunk, verdicts)) = lines.get(taken % workers).and_then(|(_, back)| back.recv().ok()) else {
-                return None;
-            };
+            let (chunk, verdicts) = lines.get(taken % workers).and_then(|(_, back)| back.recv().ok())?;
             taken += 1;
             let mut verdicts = verdicts.into_iter();
             for r in chunk.records() {

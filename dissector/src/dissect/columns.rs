@@ -7,30 +7,30 @@ pub const GROUP: u16 = 31;
 
 crate::fields! {
     group 31;
-    COL_NUMBER "_ws.col.number" "No." Str Dec { hidden: true } "Number column of the one-line text; also _ws.col.No.";
+    NUMBER "_ws.col.number" "No." Str Dec { hidden: true } "Number column of the one-line text; also _ws.col.No.";
     COL_TIME "_ws.col.time" "Time" Str Dec { hidden: true } "Time column of the one-line text, as -t sets it.";
-    COL_LENGTH "_ws.col.length" "Length" Str Dec { hidden: true } "Length column of the one-line text.";
-    COL_PROTOCOL "_ws.col.protocol" "Protocol" Str Dec { hidden: true } "Protocol column of the one-line text.";
-    COL_SOURCE "_ws.col.source" "Source" Str Dec { hidden: true } "Source column of the one-line text.";
-    COL_DESTINATION "_ws.col.destination" "Destination" Str Dec { hidden: true } "Destination column of the one-line text.";
-    COL_INFO "_ws.col.info" "Info" Str Dec { hidden: true } "Info column of the one-line text.";
+    LENGTH "_ws.col.length" "Length" Str Dec { hidden: true } "Length column of the one-line text.";
+    PROTOCOL "_ws.col.protocol" "Protocol" Str Dec { hidden: true } "Protocol column of the one-line text.";
+    SOURCE "_ws.col.source" "Source" Str Dec { hidden: true } "Source column of the one-line text.";
+    DESTINATION "_ws.col.destination" "Destination" Str Dec { hidden: true } "Destination column of the one-line text.";
+    INFO "_ws.col.info" "Info" Str Dec { hidden: true } "Info column of the one-line text.";
 }
 
 /// Adds the columns that are asked for.
 pub fn build(input: &Input<'_, '_>, tree: &mut Tree<'_>) {
-    tree.derive(&COL_NUMBER, input.record.number.to_string());
+    tree.derive(&NUMBER, input.record.number.to_string());
     tree.derive(&COL_TIME, input.record.time.to_owned());
-    tree.derive(&COL_LENGTH, input.frame.wire_len.to_string());
-    tree.derive(&COL_PROTOCOL, summary::protocol(input));
-    if tree.wants(&COL_SOURCE) || tree.wants(&COL_DESTINATION) {
+    tree.derive(&LENGTH, input.frame.wire_len.to_string());
+    tree.derive(&PROTOCOL, summary::protocol(input));
+    if tree.wants(&SOURCE) || tree.wants(&DESTINATION) {
         let (src, dst) = summary::endpoints(input);
-        tree.derive(&COL_SOURCE, src);
-        tree.derive(&COL_DESTINATION, dst);
+        tree.derive(&SOURCE, src);
+        tree.derive(&DESTINATION, dst);
     }
-    if tree.wants(&COL_INFO) {
+    if tree.wants(&INFO) {
         let mut info = String::new();
         summary::info(input, &mut info);
         info.truncate(info.trim_end().len());
-        tree.derive(&COL_INFO, info);
+        tree.derive(&INFO, info);
     }
 }

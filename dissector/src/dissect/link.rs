@@ -94,9 +94,11 @@ pub fn build<'a>(frame: &Frame<'a>, layer: &Layer, bytes: &'a [u8], tree: &mut T
             let (dst, src) = (*part::<0, 6, 14>(h), *part::<6, 6, 14>(h));
             tree.open_header(&ETH, o..end);
             let ieee = be16::<12, 14>(h) < FIRST_ETHERTYPE;
-            tree.label(&ETH, || match ieee {
-                true => "IEEE 802.3 Ethernet ".to_owned(),
-                false => format!("Ethernet II, Src: {}, Dst: {}", mac(src), mac(dst)),
+            tree.label(&ETH, || {
+                if ieee {
+                    return "IEEE 802.3 Ethernet ".to_owned();
+                }
+                format!("Ethernet II, Src: {}, Dst: {}", mac(src), mac(dst))
             });
             for (at, a, field, lg, ig, resolved, oui) in [
                 (o, dst, &ETH_DST, &ETH_DST_LG, &ETH_DST_IG, &ETH_DST_RESOLVED, &ETH_DST_OUI),

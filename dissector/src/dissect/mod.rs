@@ -106,7 +106,11 @@ pub fn dissect<'a>(input: &Input<'_, 'a>, tree: &mut Tree<'a>) {
             let end = input.frame.bytes.len();
             let start = end.saturating_sub(available);
             // frames are bounded by the capture formats' 32-bit lengths
-            let layer = Layer { kind, start: start as u32, len: available as u16 };
+            let layer = Layer {
+                kind,
+                start: u32::try_from(start).unwrap_or(u32::MAX),
+                len: u16::try_from(available).unwrap_or(u16::MAX),
+            };
             tree.cut_at(Some(end));
             header(input, &layer, input.frame.slice(start..end), tree);
             tree.cut_at(None);

@@ -331,7 +331,7 @@ impl Call {
 /// Calls of one connection.
 #[derive(Debug, Default)]
 pub struct Calls {
-    calls: HashMap<u32, Call, foldhash::quality::RandomState>,
+    known: HashMap<u32, Call, foldhash::quality::RandomState>,
     order: VecDeque<u32>,
     /// XIDs of calls that lie in a read chunk, with the frame and time of their header.
     long: VecDeque<(u32, u64, Timestamp)>,
@@ -458,19 +458,19 @@ impl Calls {
             }
             self.long.push_back((h.xid, frame, at));
         } else if reply {
-            facts.call = self.calls.get(&h.xid).cloned();
+            facts.call = self.known.get(&h.xid).cloned();
             facts.time = facts.call.as_ref().map(|c| at.since(c.at));
         }
         facts
     }
 
     fn remember(&mut self, xid: u32, call: Call) {
-        if self.calls.insert(xid, call).is_none() {
+        if self.known.insert(xid, call).is_none() {
             self.order.push_back(xid);
             if self.order.len() > MAX_CALLS
                 && let Some(old) = self.order.pop_front()
             {
-                self.calls.remove(&old);
+                self.known.remove(&old);
             }
         }
     }
@@ -492,7 +492,7 @@ impl Calls {
         {
             self.remember(xid, call);
         }
-        let call = moved.buffer.and_then(|b| self.calls.get(&b.tag)).cloned();
+        let call = moved.buffer.and_then(|b| self.known.get(&b.tag)).cloned();
         Facts { kind: What::Chunk, call, offset: moved.offset, moved: Some(moved), ..Facts::default() }
     }
 }
