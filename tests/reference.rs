@@ -141,6 +141,30 @@ fn merged(dir: &Path) -> (PathBuf, Vec<PathBuf>) {
     (file, upper)
 }
 
+/// The ERF records of the packets of that way, as a card writes them: times of their own, an extension header, and
+/// padding between records.
+fn native_erf(dir: &Path) -> PathBuf {
+    let mut out = Vec::new();
+    let mut reader = Reader::open(packets::file(dir, Way::Erf)).unwrap();
+    while let Some(r) = reader.next().unwrap() {
+        let time = 1_700_000_000 + r.number << 32 | r.number * 0x1357_9bdf;
+        let mut record = r.bytes.to_vec();
+        record[..8].copy_from_slice(&time.to_le_bytes());
+        out.extend(&record);
+        let mut extended = [&record[..16], &[5, 0, 0, 0, 0, 0, 0, 9], &record[16..]].concat();
+        extended[8] |= 0x80;
+        let len = u16::try_from(extended.len()).unwrap();
+        extended[10..12].copy_from_slice(&len.to_be_bytes());
+        out.extend(extended);
+        out.extend(time.to_le_bytes());
+        out.extend([48, 4, 0, 24, 0, 0, 0, 0]);
+        out.extend([0; 8]);
+    }
+    let file = dir.join("native.erf");
+    std::fs::write(&file, out).unwrap();
+    file
+}
+
 #[test]
 fn every_field_equals_tsharks() {
     let dir = tempfile::tempdir().unwrap();
@@ -162,6 +186,7 @@ fn every_field_equals_tsharks() {
     for way in Way::ALL {
         files.push(packets::file(dir.path(), *way));
     }
+    files.push(native_erf(dir.path()));
     let (mut used, mut unknown, mut packets) = (HashSet::new(), BTreeMap::new(), 0);
     for f in &files {
         packets += compare(f, dir.path(), &fields, &known, &mut used, &mut unknown);

@@ -489,3 +489,51 @@ fn mutated_files_never_panic_or_grow() {
         assert_eq!((n, end), (kept.len(), error));
     }
 }
+
+#[test]
+fn native_erf_needs_records_that_follow_each_other() {
+    let record = |seconds: u64, kind: u8, data: &[u8]| {
+        let mut b = (seconds << 32 | 1 << 31).to_le_bytes().to_vec();
+        b.extend([kind, 4]);
+        b.extend((16 + u16::try_from(data.len()).unwrap()).to_be_bytes());
+        b.extend([0, 0]);
+        b.extend(u16::try_from(data.len()).unwrap().to_be_bytes());
+        b.extend(data);
+        b
+    };
+    let two = [record(7, 2, &[1; 60]), record(8, 21, &[2; 40])].concat();
+    let mut reader = read(two.clone()).unwrap();
+    assert_eq!((reader.format(), reader.interfaces()[0].link), (Format::Erf, 197));
+    let (whole, error) = all(&mut reader);
+    assert_eq!(error, None);
+    assert_eq!(
+        whole.iter().map(|k| (k.0.0, k.4.len())).collect::<Vec<_>>(),
+        [(7_500_000_000, 76), (8_500_000_000, 56)]
+    );
+    // cut inside the second record: the first comes, then the error
+    let (kept, error) = all(&mut read(two[..100].to_vec()).unwrap());
+    assert_eq!(kept.len(), 1);
+    assert!(error.unwrap().contains("byte 76 (after packet 1): the file is cut here"));
+    // one whole record is a file, a part of one is not; nor are records of two years, of no type, of no length
+    assert!(read(two[..76].to_vec()).is_ok());
+    for bad in [
+        two[..60].to_vec(),
+        [record(7, 2, &[1; 60]), record(60_000_000, 2, &[1; 60])].concat(),
+        [record(7, 2, &[1; 60]), record(8, 0, &[1; 60])].concat(),
+        [record(7, 2, &[1; 60]), record(8, 2, &[])].concat(),
+        b"What is written here looks like records to nobody, as long as it may be. ".repeat(400),
+    ] {
+        assert!(matches!(read(bad), Err(OpenError::NotACapture { .. })));
+    }
+    // written again, it is a pcap of ERF records
+    let mut reader = read(two).unwrap();
+    let file = tempfile::NamedTempFile::with_suffix(".pcap").unwrap();
+    let mut writer = Writer::create(file.path(), None).unwrap();
+    while let Some(chunk) = reader.next_chunk().unwrap() {
+        chunk.records().for_each(|r| writer.write(&r, reader.interfaces()).unwrap());
+    }
+    writer.finish().unwrap();
+    let mut again = Reader::open(file.path()).unwrap();
+    assert_eq!((again.format(), again.interfaces()[0].link), (Format::Pcap, 197));
+    assert_eq!(all(&mut again).0, whole);
+}

@@ -5,6 +5,7 @@
 //! program asked for that ([`mapped::enable`]): memory does not grow with the file. Whatever can be read is delivered before an error about the rest.
 
 pub mod classic;
+pub mod erf;
 pub mod error;
 pub mod magic;
 #[cfg_attr(not(target_os = "linux"), path = "unmapped.rs")]

@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use super::classic::{Classic, HEADER_LEN};
+use super::erf;
 use super::error::{OpenError, ReadError, ReadErrorKind};
 use super::magic::{self, Magic};
 use super::ng::{Interface, Ng};
@@ -75,11 +76,14 @@ pub enum Format {
     Pcap,
     /// pcapng.
     PcapNg,
+    /// Records of an Endace card without a file around them.
+    Erf,
 }
 
 enum State {
     Classic(Classic),
     Ng(Box<Ng>),
+    Erf,
 }
 
 /// Reads a capture from its start to its end.
@@ -149,12 +153,15 @@ impl Reader {
             }
             Magic::Foreign(what, hint) => return Err(OpenError::Foreign { name, what, hint }),
             Magic::Unknown if start.is_empty() => return Err(OpenError::Empty { name }),
+            // no magic number tells it
+            Magic::Unknown if looks_like_erf(&start, &mut window) => State::Erf,
             Magic::Unknown => {
                 let start = start.iter().take(8).map(|b| format!("{b:02x}")).collect::<Vec<_>>().join(" ");
                 return Err(OpenError::NotACapture { name, start });
             }
         };
-        let mut classic_interface = Interface::new(0, 0);
+        let mut classic_interface = Interface::new(erf::LINK, 0);
+        classic_interface.ts_resolution = 9;
         if let State::Classic(c) = &state {
             classic_interface = Interface::new(c.link, c.snaplen);
             classic_interface.ts_resolution = if c.nanos() { 9 } else { 6 };
@@ -184,6 +191,7 @@ impl Reader {
         match self.state {
             State::Classic(_) => Format::Pcap,
             State::Ng(_) => Format::PcapNg,
+            State::Erf => Format::Erf,
         }
     }
 
@@ -195,7 +203,7 @@ impl Reader {
     /// Interfaces that were described so far; one in a classic file.
     pub fn interfaces(&self) -> &[Interface] {
         match &self.state {
-            State::Classic(_) => &self.classic_interface,
+            State::Classic(_) | State::Erf => &self.classic_interface,
             State::Ng(ng) => &ng.interfaces,
         }
     }
@@ -203,7 +211,7 @@ impl Reader {
     /// Comments about the file as a whole (pcapng).
     pub fn comments(&self) -> &[String] {
         match &self.state {
-            State::Classic(_) => &[],
+            State::Classic(_) | State::Erf => &[],
             State::Ng(ng) => &ng.comments,
         }
     }
@@ -240,6 +248,7 @@ impl Reader {
             let step = match &mut self.state {
                 State::Classic(c) => c.step(self.window.bytes()),
                 State::Ng(ng) => ng.step(self.window.bytes()),
+                State::Erf => erf::step(self.window.bytes()),
             };
             match step {
                 // behind the new end of a shortened file its last page holds zeros, which look like empty records
@@ -318,6 +327,7 @@ impl Reader {
             let step = match &mut self.state {
                 State::Classic(c) => c.step(rest),
                 State::Ng(ng) => ng.step(rest),
+                State::Erf => erf::step(rest),
             };
             match step {
                 Step::Record(place) => {
@@ -341,6 +351,21 @@ impl Reader {
             }
         }
     }
+}
+
+/// Whether the file is a native ERF one, by its first records.
+fn looks_like_erf(start: &[u8], window: &mut Window) -> bool {
+    if !erf::may_start(start) {
+        return false;
+    }
+    // enough for several of the longest records, or all there is
+    while window.bytes().len() < 256 << 10 {
+        match window.fill() {
+            Ok(true) => {}
+            Ok(false) | Err(_) => break,
+        }
+    }
+    erf::is_one(window.bytes())
 }
 
 /// Where a record of a chunk is; windows are far below 4 GiB.

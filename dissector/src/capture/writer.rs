@@ -211,7 +211,8 @@ impl Writer {
         let Kind::Waiting(out) = &mut self.kind else { return Ok(()) };
         let Some(out) = out.take() else { return Ok(()) };
         self.kind = match self.format {
-            Format::Pcap => {
+            // ERF records are written as pcap holds them
+            Format::Pcap | Format::Erf => {
                 // without any packet the usual link type is as good as another
                 let link = first.map_or(1, |(r, _)| r.link);
                 let finer = first.is_some_and(|(_, i)| i.ts_resolution > 6);

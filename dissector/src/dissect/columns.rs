@@ -20,7 +20,7 @@ crate::fields! {
 pub fn build(input: &Input<'_, '_>, tree: &mut Tree<'_>) {
     tree.derive(&NUMBER, input.record.number.to_string());
     tree.derive(&COL_TIME, input.record.time.to_owned());
-    tree.derive(&LENGTH, input.frame.wire_len.to_string());
+    tree.derive(&LENGTH, input.frame.lengths().1.to_string());
     tree.derive(&PROTOCOL, summary::protocol(input));
     if tree.wants(&SOURCE) || tree.wants(&DESTINATION) {
         let (src, dst) = summary::endpoints(input);

@@ -44,15 +44,15 @@ crate::fields! {
 pub fn build(input: &Input<'_, '_>, tree: &mut Tree<'_>) {
     let r = &input.record;
     let frame = input.frame;
-    let captured = frame.bytes.len();
-    tree.open_header(&FRAME, 0..captured);
+    let (captured, wire) = frame.lengths();
+    tree.open_header(&FRAME, 0..frame.bytes.len());
     tree.label(&FRAME, || {
         let on = r.interface.map_or_else(String::new, |i| format!(" on interface {i}"));
         format!(
             "Frame {}: {} bytes on wire ({} bits), {captured} bytes captured ({} bits){on}",
             r.number,
-            frame.wire_len,
-            frame.wire_len * 8,
+            wire,
+            wire * 8,
             captured * 8
         )
     });
@@ -90,7 +90,7 @@ pub fn build(input: &Input<'_, '_>, tree: &mut Tree<'_>) {
     tree.derive(&TIME_DELTA_DISPLAYED, super::Value::Duration(r.shown.map_or(0, |s| r.at.since(s))));
     tree.derive(&TIME_RELATIVE, super::Value::Duration(r.at.since(r.first)));
     tree.derive(&NUMBER, r.number);
-    tree.derive(&LEN, frame.wire_len as u64);
+    tree.derive(&LEN, wire as u64);
     tree.derive(&CAP_LEN, captured as u64);
     tree.derive(&MARKED, false);
     tree.derive(&IGNORED, false);

@@ -153,7 +153,7 @@ impl Analyzer {
     /// Notes a packet that is not RoCE, or whose BTH is cut.
     pub fn other(&mut self, place: Place, frame: &Frame<'_>) {
         self.totals.packets += 1;
-        self.totals.bytes += frame.wire_len as u64;
+        self.totals.bytes += frame.lengths().1 as u64;
         self.totals.other_packets += 1;
         self.quality.clock(place);
         self.asides.take(place, frame);
@@ -161,15 +161,16 @@ impl Analyzer {
 
     /// Notes a RoCE packet.
     pub fn push(&mut self, place: Place, frame: &Frame<'_>, packet: &Packet<'_>, icrc: Verdict) -> PacketInfo {
+        let len = frame.lengths().1 as u64;
         self.totals.packets += 1;
-        self.totals.bytes += frame.wire_len as u64;
+        self.totals.bytes += len;
         self.quality.clock(place);
         let (Some(addresses), Some(net)) = (Addresses::of(frame), frame.net.as_ref()) else {
             self.totals.other_packets += 1;
             return PacketInfo::default();
         };
         self.totals.roce_packets += 1;
-        self.totals.roce_bytes += frame.wire_len as u64;
+        self.totals.roce_bytes += len;
         let odd_flush = flush_of_rxe(frame, packet, icrc);
         let believe = self.believe(addresses, icrc) || odd_flush;
         let key =
@@ -464,7 +465,7 @@ impl Analyzer {
     fn outer(&mut self, i: u32, place: Place, frame: &Frame<'_>, net: &Net, packet: &Packet<'_>, icrc: Verdict) {
         let Some(f) = self.flows.get_mut(i as usize) else { return };
         f.packets += 1;
-        f.bytes += frame.wire_len as u64;
+        f.bytes += frame.lengths().1 as u64;
         f.last = place.at;
         f.last_packet = place.number;
         match icrc {

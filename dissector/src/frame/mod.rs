@@ -440,6 +440,19 @@ impl<'a> Frame<'a> {
         }
     }
 
+    /// Bytes captured and bytes on the wire, without what a capture card puts around a frame (ERF): that is in
+    /// [`Self::bytes`] too.
+    pub fn lengths(&self) -> (usize, usize) {
+        match self.layers.as_slice() {
+            [Layer { kind: LayerKind::Erf, len, .. }, ..] => {
+                let card = usize::from(*len);
+                let wire = self.wire_len.saturating_sub(card);
+                (self.bytes.len().saturating_sub(card).min(wire), wire)
+            }
+            _ => (self.bytes.len(), self.wire_len),
+        }
+    }
+
     /// VLAN id of the innermost tag.
     pub fn vlan(&self) -> Option<u16> {
         self.vlan_tci.map(|t| t & 0x0fff)

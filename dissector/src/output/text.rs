@@ -75,7 +75,7 @@ impl Line {
             r.number,
             String::from_utf8_lossy(&time),
             summary::protocol(input),
-            input.frame.wire_len,
+            input.frame.lengths().1,
             printable(&info).trim_end(),
         );
         if self.hex {
