@@ -4,7 +4,7 @@
 //! (`-w`) tells the rest. Rules that need the order of packets are not here.
 
 use std::cmp::Reverse;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use dissector::flow::row::{Endpoint, FlowRow};
@@ -63,10 +63,73 @@ struct Hit<'a> {
     back: Option<&'a FlowRow>,
 }
 
+/// Hits of one severity and code; only the worst are kept, all are counted.
+#[derive(Debug)]
+struct Kind<'a> {
+    severity: Severity,
+    code: &'static str,
+    count: usize,
+    kept: Vec<Hit<'a>>,
+    /// The last of the worst, once there were more: what comes after it is not kept.
+    limit: Option<(Reverse<u64>, u32)>,
+}
+
+impl<'a> Kind<'a> {
+    fn push(&mut self, h: Hit<'a>) {
+        self.count += 1;
+        if self.limit.is_some_and(|l| h.order() > l) {
+            return;
+        }
+        self.kept.push(h);
+        if self.kept.len() > 4 * OF_A_CODE {
+            self.prune();
+        }
+    }
+
+    fn prune(&mut self) {
+        if self.kept.len() > OF_A_CODE {
+            let (_, last, _) = self.kept.select_nth_unstable_by_key(OF_A_CODE - 1, Hit::order);
+            self.limit = Some(last.order());
+            self.kept.truncate(OF_A_CODE);
+        }
+    }
+}
+
+/// All that was hit, by kind.
+#[derive(Debug, Default)]
+struct Hits<'a> {
+    kinds: Vec<Kind<'a>>,
+    /// The kind of the latest: flows of the same trouble come one after the other.
+    latest: Option<(Rule, usize)>,
+}
+
+impl<'a> Hits<'a> {
+    fn push(&mut self, h: Hit<'a>) {
+        let at = match self.latest {
+            Some((rule, at)) if rule == h.rule => at,
+            _ => self.place(h.rule),
+        };
+        self.latest = Some((h.rule, at));
+        if let Some(k) = self.kinds.get_mut(at) {
+            k.push(h);
+        }
+    }
+
+    fn place(&mut self, rule: Rule) -> usize {
+        let (severity, code) = (rule.severity(), rule.code());
+        if let Some(at) = self.kinds.iter().position(|k| (k.severity, k.code) == (severity, code)) {
+            return at;
+        }
+        self.kinds.push(Kind { severity, code, count: 0, kept: Vec::new(), limit: None });
+        self.kinds.len() - 1
+    }
+}
+
 /// Looks at all flows, in the order of their numbers. Errors come first, then what concerns most packets.
 pub fn of(rows: &[Arc<FlowRow>]) -> Vec<Notice> {
     let by_id = |id: u32| rows.binary_search_by_key(&id, |r| r.id).ok().and_then(|i| rows.get(i)).map(|r| &**r);
-    let mut hits: Vec<Hit<'_>> = Vec::new();
+    let mut hits = Hits::default();
+    let mut ways = Ways::default();
     for row in rows {
         let back = row.pair.and_then(by_id);
         let mut hit = |rule: Rule, n: u64| {
@@ -90,6 +153,7 @@ pub fn of(rows: &[Arc<FlowRow>]) -> Vec<Notice> {
             hit(Rule::Unseen, row.missing);
         }
         hit(Rule::Reordering, row.reordered);
+        ways.pass(row);
         let Some(back) = back else { continue };
         match (row.ecn.ce, back.cnps) {
             (0, cnps) => hit(Rule::CnpWithoutCe, cnps),
@@ -104,29 +168,16 @@ pub fn of(rows: &[Arc<FlowRow>]) -> Vec<Notice> {
             hit(Rule::DscpAsymmetric, row.packets);
         }
     }
-    classes(rows, &mut hits);
-    one_way(rows, &mut hits);
-    let mut kinds: Vec<(Severity, &str, Vec<Hit<'_>>)> = Vec::new();
-    for h in hits {
-        let (severity, code) = (h.rule.severity(), h.rule.code());
-        match kinds.iter_mut().find(|k| (k.0, k.1) == (severity, code)) {
-            Some(k) => k.2.push(h),
-            None => kinds.push((severity, code, vec![h])),
-        }
-    }
+    ways.judge(&mut hits);
+    let mut kinds = hits.kinds;
     // the worst first, then the kind that concerns most packets
-    kinds.sort_by_key(|(severity, code, all)| (*severity, Reverse(all.iter().map(|h| h.n).max()), *code));
+    kinds.sort_by_key(|k| (k.severity, Reverse(k.kept.iter().map(|h| h.n).max()), k.code));
     let mut out = Vec::new();
-    for (_, _, mut alike) in kinds {
-        let order = |h: &Hit<'_>| (Reverse(h.n), h.row.id);
-        let more = alike.len().saturating_sub(OF_A_CODE);
-        if more > 0 {
-            alike.select_nth_unstable_by_key(OF_A_CODE, order);
-            alike.truncate(OF_A_CODE);
-        }
-        alike.sort_unstable_by_key(order);
-        out.extend(alike.iter().map(Hit::told));
-        if let (1.., Some(first)) = (more, alike.first()) {
+    for mut k in kinds {
+        k.prune();
+        k.kept.sort_unstable_by_key(Hit::order);
+        out.extend(k.kept.iter().map(Hit::told));
+        if let (more @ 1.., Some(first)) = (k.count - k.kept.len(), k.kept.first()) {
             out.push(Notice {
                 title: format!("{more} more of this kind"),
                 detail: "Filter the overview to see the flows.".to_owned(),
@@ -198,6 +249,11 @@ impl Rule {
 }
 
 impl Hit<'_> {
+    /// The one that concerns most packets comes first.
+    fn order(&self) -> (Reverse<u64>, u32) {
+        (Reverse(self.n), self.row.id)
+    }
+
     fn told(&self) -> Notice {
         let (title, detail) = self.words();
         Notice {
@@ -297,42 +353,66 @@ impl Hit<'_> {
     }
 }
 
-/// Connections between two hosts in several traffic classes.
-fn classes<'a>(rows: &'a [Arc<FlowRow>], hits: &mut Vec<Hit<'a>>) {
-    let mut pairs: HashMap<(Endpoint, Endpoint), Vec<&FlowRow>, RandomState> = HashMap::default();
-    for r in rows.iter().filter(|r| r.requests > 0 && r.dscp.is_some() && matches!(r.transport, "RC" | "UC" | "XRC")) {
-        pairs.entry((r.src, r.dst)).or_default().push(r);
-    }
-    for all in pairs.into_values() {
-        let mut uses = [0usize; 64];
-        for r in &all {
-            if let Some(u) = r.dscp.and_then(|d| uses.get_mut(usize::from(d))) {
-                *u += 1;
-            }
-        }
-        let Some((main, most)) = (0u8..).zip(uses).max_by_key(|(_, n)| *n) else { continue };
-        let odd = all.len() - most;
-        if let Some(row) = all.iter().find(|r| r.dscp != Some(main)) {
-            hits.push(Hit { rule: Rule::DscpMixed { of: all.len(), main }, n: odd as u64, row, back: None });
-        }
-    }
+/// What goes from one host to another.
+#[derive(Debug, Default)]
+struct Way<'a> {
+    /// DSCPs of connections, how many use each, and the first that does. There are few.
+    classes: Vec<(u8, usize, &'a FlowRow)>,
+    /// Requests of flows to which nothing answers, as far as flows are joined.
+    silent: Vec<&'a FlowRow>,
 }
 
-/// Requests to hosts from which nothing comes.
-fn one_way<'a>(rows: &'a [Arc<FlowRow>], hits: &mut Vec<Hit<'a>>) {
-    let mut silent = rows
-        .iter()
-        .filter(|r| {
-            r.pair.is_none() && r.requests > 0 && r.acks + r.responses == 0 && matches!(r.transport, "RC" | "XRC")
-        })
-        .peekable();
-    if silent.peek().is_none() {
-        return;
+/// Hosts and the ways between them.
+#[derive(Debug, Default)]
+struct Ways<'a> {
+    index: HashMap<(Endpoint, Endpoint), usize, RandomState>,
+    all: Vec<Way<'a>>,
+}
+
+impl<'a> Ways<'a> {
+    fn pass(&mut self, row: &'a FlowRow) {
+        let all = &mut self.all;
+        let at = *self.index.entry((row.src, row.dst)).or_insert_with(|| {
+            all.push(Way::default());
+            all.len() - 1
+        });
+        let Some(way) = all.get_mut(at) else { return };
+        if row.requests == 0 {
+            return;
+        }
+        if let Some(dscp) = row.dscp
+            && matches!(row.transport, "RC" | "UC" | "XRC")
+        {
+            match way.classes.iter_mut().find(|c| c.0 == dscp) {
+                Some(c) => c.1 += 1,
+                None => way.classes.push((dscp, 1, row)),
+            }
+        }
+        if row.pair.is_none() && row.acks + row.responses == 0 && matches!(row.transport, "RC" | "XRC") {
+            way.silent.push(row);
+        }
     }
-    let ways: HashSet<(Endpoint, Endpoint), RandomState> = rows.iter().map(|r| (r.src, r.dst)).collect();
-    for row in silent.filter(|r| !ways.contains(&(r.dst, r.src))) {
-        let rule = if again(row) > 0 { Rule::OneWayRepeats } else { Rule::OneWay };
-        hits.push(Hit { rule, n: row.requests, row, back: None });
+
+    /// Connections between two hosts in several traffic classes, and requests to hosts from which nothing comes.
+    fn judge(&self, hits: &mut Hits<'a>) {
+        for ((src, dst), at) in &self.index {
+            let Some(way) = self.all.get(*at) else { continue };
+            let of: usize = way.classes.iter().map(|c| c.1).sum();
+            // of two that are used as often, the higher one: that they differ matters, not which is right
+            if let Some((main, most, _)) = way.classes.iter().max_by_key(|c| (c.1, c.0))
+                && let Some((_, _, row)) = way.classes.iter().filter(|c| c.0 != *main).min_by_key(|c| c.2.id)
+            {
+                let n = (of - most) as u64;
+                hits.push(Hit { rule: Rule::DscpMixed { of, main: *main }, n, row, back: None });
+            }
+            if way.silent.is_empty() || self.index.contains_key(&(*dst, *src)) {
+                continue;
+            }
+            for row in &way.silent {
+                let rule = if again(row) > 0 { Rule::OneWayRepeats } else { Rule::OneWay };
+                hits.push(Hit { rule, n: row.requests, row, back: None });
+            }
+        }
     }
 }
 

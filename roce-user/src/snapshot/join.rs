@@ -26,6 +26,8 @@ struct Hosts {
     ways: [(u32, u32); 2],
     /// Positions of those without a partner.
     alone: Vec<u32>,
+    /// One of those answered something.
+    answers: bool,
     /// Something changed that may join two.
     changed: bool,
 }
@@ -63,8 +65,14 @@ impl Joiner {
         self.met = flows.len();
         for n in moved {
             let Some(k) = flows.get(*n as usize) else { continue };
-            if k.pair.is_none() && k.hosts != NOBODY {
-                self.mark(k.hosts);
+            if k.pair.is_none()
+                && let Some(h) = self.hosts.get_mut(k.hosts as usize)
+            {
+                h.answers |= k.answered.is_some();
+                // requests alone join nothing
+                if h.answers {
+                    self.mark(k.hosts);
+                }
             }
         }
         for h in std::mem::take(&mut self.changed) {
@@ -128,6 +136,7 @@ impl Joiner {
             }
             *count += 1;
             h.alone.push(n);
+            h.answers |= k.answered.is_some();
         }
         self.mark(k.hosts);
     }
@@ -147,10 +156,10 @@ impl Hosts {
             found.push((a, b));
             return;
         }
-        let flow = |n: &u32| known(*n).map(|k| (*n, k));
-        if !self.alone.iter().filter_map(flow).any(|(_, k)| k.answered.is_some()) {
+        if !self.answers {
             return;
         }
+        let flow = |n: &u32| known(*n).map(|k| (*n, k));
         // requests by where their PSNs are
         let mut asking: Vec<(usize, u8, u32, u32)> = self
             .alone
