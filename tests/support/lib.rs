@@ -8,6 +8,7 @@ pub mod netns;
 pub mod packets;
 pub mod play;
 pub mod raw;
+pub mod rc;
 pub mod synth;
 pub mod traffic;
 
