@@ -676,7 +676,7 @@ fn is_copy(f: &Flow, c: &Context<'_>, before: Option<Sent>) -> bool {
     }
     let passed = c.place.at.since(before.at);
     let floor = f.rtt.as_ref().and_then(|h| h.min()).and_then(|m| i64::try_from(m).ok());
-    f.alarm.is_none() && f.rewinding.is_none() && passed < floor.unwrap_or(20_000).min(20_000)
+    f.repairs().alarm.is_none() && f.rewinding.is_none() && passed < floor.unwrap_or(20_000).min(20_000)
 }
 
 fn request(f: &mut Flow, mut peer: Option<&mut Flow>, c: &Context<'_>, info: &mut PacketInfo) {
@@ -721,7 +721,7 @@ fn request(f: &mut Flow, mut peer: Option<&mut Flow>, c: &Context<'_>, info: &mu
     let mut again = false;
     match arrival {
         Arrival::Repeat if restart => {
-            f.read_restarts += 1;
+            f.repairs_mut().read_restarts += 1;
             again = true;
             let cause = why_again(f, peer.as_deref(), c);
             info.repeat = Some(Repeat::Sent(cause));
@@ -792,13 +792,14 @@ fn request(f: &mut Flow, mut peer: Option<&mut Flow>, c: &Context<'_>, info: &mu
 
 /// The first sending of a packet whose repetition has come already: what looked like a loss was a delay.
 fn overtaken(f: &mut Flow, c: &Context<'_>, before: Option<Sent>) {
-    f.overtaken += 1;
-    if f.loss_naks > 0 {
-        f.loss_naks -= 1;
-        f.late_naks += 1;
+    f.repairs_mut().overtaken += 1;
+    if f.repairs().loss_naks > 0 {
+        f.repairs_mut().loss_naks -= 1;
+        f.repairs_mut().late_naks += 1;
     }
-    f.late_repairs = f.late_repairs.saturating_sub(1);
-    if let Some(n) = f.causes.get_mut(f.rewinding.unwrap_or(Cause::Unknown) as usize) {
+    f.repairs_mut().late_repairs = f.repairs().late_repairs.saturating_sub(1);
+    let cause = f.rewinding.unwrap_or(Cause::Unknown);
+    if let Some(n) = f.repairs_mut().causes.get_mut(cause as usize) {
         *n += 1;
     }
     f.note(c.event(Happened::Late, before.map_or(0, |b| b.number), 0));
@@ -812,10 +813,10 @@ fn repairs(f: &mut Flow, joined: bool, c: &Context<'_>) {
         return;
     }
     if f.rewinding.is_some() && psn == f.cursor {
-        f.late_repairs += 1;
+        f.repairs_mut().late_repairs += 1;
         return;
     }
-    let cause = match f.alarm.take_if(|a| psn.distance(a.psn) >= 0) {
+    let cause = match f.repairs.as_deref_mut().and_then(|r| r.alarm.take_if(|a| psn.distance(a.psn) >= 0)) {
         Some(alarm) => alarm.cause,
         None => {
             let floor = f.rtt.as_ref().and_then(|h| h.percentile(90.0)).map_or(0, |r| r.saturating_mul(4));
@@ -827,7 +828,7 @@ fn repairs(f: &mut Flow, joined: bool, c: &Context<'_>) {
             if joined { Cause::Timeout } else { Cause::Unknown }
         }
     };
-    f.late_repairs += 1;
+    f.repairs_mut().late_repairs += 1;
     f.rewinding = Some(cause);
     count_rewind(f, cause);
 }
@@ -856,21 +857,21 @@ fn settle_open_read(f: &mut Flow, psn: Psn, mtu: u32) {
 
 fn why_again(f: &mut Flow, peer: Option<&Flow>, c: &Context<'_>) -> Cause {
     let psn = c.psn();
-    let last = f.rewound.replace((psn, c.place.at));
+    let last = f.repairs_mut().rewound.replace((psn, c.place.at));
     if f.rewinding.is_some() && psn == f.cursor {
-        f.rewound = last.map(|(start, _)| (start, c.place.at));
+        f.repairs_mut().rewound = last.map(|(start, _)| (start, c.place.at));
         return f.rewinding.unwrap_or(Cause::Unknown);
     }
-    let cause = match f.alarm.take_if(|a| psn.distance(a.psn) >= 0 || a.psn.distance(psn) < 64) {
+    let cause = match f.repairs_mut().alarm.take_if(|a| psn.distance(a.psn) >= 0 || a.psn.distance(psn) < 64) {
         Some(a) => a.cause,
-        None if f.rnr_psn == Some(psn) => Cause::RnrNak,
+        None if f.repairs().rnr_psn == Some(psn) => Cause::RnrNak,
         None => {
             // still the same going back, with its packets out of order
             if let (Some((start, at)), Some(cause)) = (last, f.rewinding)
                 && psn.distance(start) > 0
                 && c.place.at.since(at) < 1_000_000
             {
-                f.rewound = Some((start, c.place.at));
+                f.repairs_mut().rewound = Some((start, c.place.at));
                 return cause;
             }
             if peer.is_some() { Cause::Timeout } else { Cause::Unknown }
@@ -881,9 +882,9 @@ fn why_again(f: &mut Flow, peer: Option<&Flow>, c: &Context<'_>) -> Cause {
     if acked && matches!(cause, Cause::Timeout | Cause::Unknown) {
         // an answered READ that is asked for again: its data was lost on the way back
         if c.op.kind == Kind::ReadRequest {
-            f.response_losses += 1;
+            f.repairs_mut().response_losses += 1;
         } else {
-            f.rewinds_acked += 1;
+            f.repairs_mut().rewinds_acked += 1;
         }
     }
     f.rewinding = Some(cause);
@@ -891,14 +892,14 @@ fn why_again(f: &mut Flow, peer: Option<&Flow>, c: &Context<'_>) -> Cause {
 }
 
 fn count_rewind(f: &mut Flow, cause: Cause) {
-    if let Some(n) = f.rewinds.get_mut(cause as usize) {
+    if let Some(n) = f.repairs_mut().rewinds.get_mut(cause as usize) {
         *n += 1;
     }
 }
 
 fn note_again(f: &mut Flow, c: &Context<'_>, cause: Cause, before: Option<Sent>) {
     let psn = c.psn();
-    if let Some(n) = f.causes.get_mut(cause as usize) {
+    if let Some(n) = f.repairs_mut().causes.get_mut(cause as usize) {
         *n += 1;
     }
     let other = before.map_or(0, |b| b.number);
@@ -909,15 +910,17 @@ fn note_again(f: &mut Flow, c: &Context<'_>, cause: Cause, before: Option<Sent>)
         Cause::Timeout | Cause::Unknown => Happened::AgainAfterSilence,
     };
     let acked = c.op.kind != Kind::ReadRequest && f.acked.is_some_and(|a| psn.distance(a) <= 0);
-    f.again_acked += u64::from(acked);
+    if acked {
+        f.repairs_mut().again_acked += 1;
+    }
     f.note(c.event(what, other, passed));
     if acked {
         f.note(c.event(Happened::AgainThoughAcked, other, passed));
     }
-    if let Some((owed, _)) = f.owed
+    if let Some((owed, _)) = f.repairs().owed
         && psn.distance(owed) > 0
     {
-        f.past_owed += 1;
+        f.repairs_mut().past_owed += 1;
     }
     let place = c.place;
     let t = f.trouble.get_or_insert_default();
@@ -947,7 +950,10 @@ fn after_request(f: &mut Flow, c: &Context<'_>, span: u32, again: bool, answered
     let (psn, at, number) = (c.psn(), c.place.at, c.place.number);
     f.last_request = (at, number);
     f.cursor = psn.plus(i32::try_from(span.max(1)).unwrap_or(1));
-    f.owed = f.owed.filter(|(o, _)| !(o.distance(psn) >= 0 && o.distance(f.cursor) < 0));
+    let cursor = f.cursor;
+    if let Some(r) = f.repairs.as_deref_mut() {
+        r.owed = r.owed.filter(|(o, _)| !(o.distance(psn) >= 0 && o.distance(cursor) < 0));
+    }
     if let Some(recent) = f.recent.as_mut() {
         recent.put(psn, Role::Request, c.sent(again, late));
     }
@@ -1091,22 +1097,23 @@ fn response(f: &mut Flow, mut peer: Option<&mut Flow>, c: &Context<'_>, info: &m
                 p.trouble.get_or_insert_default().attempts.rnr += 1;
             }
             // the packets behind one that met RNR draw sequence NAKs for the same PSN: the cause stays RNR
-            let behind_rnr = cause == Cause::SequenceNak && p.rnr_psn == Some(psn);
+            let behind_rnr = cause == Cause::SequenceNak && p.repairs().rnr_psn == Some(psn);
             if cause == Cause::RnrNak {
-                p.rnr_psn = Some(psn);
+                p.repairs_mut().rnr_psn = Some(psn);
             } else if !behind_rnr {
                 let late = again.is_some_and(|s| s.late);
-                p.late_naks += u64::from(late);
-                p.loss_naks += u64::from(!late);
+                p.repairs_mut().late_naks += u64::from(late);
+                p.repairs_mut().loss_naks += u64::from(!late);
             }
             if behind_rnr {
-                p.alarm = Some(Alarm { cause: Cause::RnrNak, psn, at: c.place.at, packet: c.place.number });
+                p.repairs_mut().alarm =
+                    Some(Alarm { cause: Cause::RnrNak, psn, at: c.place.at, packet: c.place.number });
             } else {
-                p.alarm = Some(Alarm { cause, psn, at: c.place.at, packet: c.place.number });
+                p.repairs_mut().alarm = Some(Alarm { cause, psn, at: c.place.at, packet: c.place.number });
             }
             if cause == Cause::SequenceNak && !behind_rnr {
-                p.owed = Some((psn, c.place.number));
-                p.past_owed = 0;
+                p.repairs_mut().owed = Some((psn, c.place.number));
+                p.repairs_mut().past_owed = 0;
             }
         }
         None => acknowledge(p, f, c, covered, info),
@@ -1120,8 +1127,10 @@ fn settle_acked(p: &mut Flow, psn: Psn) {
     if !p.req.holes().is_empty() {
         p.req.acknowledged(psn);
     }
-    p.owed = p.owed.filter(|(o, _)| o.is_after(psn));
-    p.rnr_psn = p.rnr_psn.filter(|r| r.is_after(psn));
+    if let Some(r) = p.repairs.as_deref_mut() {
+        r.owed = r.owed.filter(|(o, _)| o.is_after(psn));
+        r.rnr_psn = r.rnr_psn.filter(|r| r.is_after(psn));
+    }
 }
 
 /// The requester `p` learns that everything up to `psn` arrived; `f` is the flow that says so.
@@ -1147,8 +1156,8 @@ fn acknowledge(p: &mut Flow, f: &mut Flow, c: &Context<'_>, psn: Psn, info: &mut
     let fresh = p.acked.is_none_or(|a| psn.is_after(a));
     settle_acked(p, psn);
     if fresh {
-        if p.alarm.is_some_and(|a| psn.distance(a.psn) >= 0) {
-            p.alarm = None;
+        if p.repairs().alarm.is_some_and(|a| psn.distance(a.psn) >= 0) {
+            p.repairs_mut().alarm = None;
         }
         if let Some(t) = p.trouble.as_mut()
             && t.attempts.times > 0
@@ -1200,7 +1209,7 @@ fn data_response(f: &mut Flow, mut peer: Option<&mut Flow>, c: &Context<'_>, inf
                 f.retransmitted += 1;
                 // responses are sent again because their request was
                 let cause = peer.as_ref().and_then(|p| p.rewinding).unwrap_or(Cause::Unknown);
-                if let Some(n) = f.causes.get_mut(cause as usize) {
+                if let Some(n) = f.repairs_mut().causes.get_mut(cause as usize) {
                     *n += 1;
                 }
                 info.repeat = Some(Repeat::Sent(cause));
@@ -1211,7 +1220,9 @@ fn data_response(f: &mut Flow, mut peer: Option<&mut Flow>, c: &Context<'_>, inf
             info.reordered = true;
             // the answer to a request that was sent again, or to the rest of a READ that was
             let asked = peer.as_deref_mut().and_then(|p| p.reads.holding(psn)).is_some_and(|r| r.again);
-            f.late_repairs += u64::from(asked && !c.is_behind(f));
+            if asked && !c.is_behind(f) {
+                f.repairs_mut().late_repairs += 1;
+            }
             f.note(c.event(Happened::Late, 0, 0));
         }
         _ => {}

@@ -188,6 +188,61 @@ pub struct Trouble {
     pub refused: Option<Target>,
 }
 
+/// What a flow that sends again leaves behind; made when that first happens, so that healthy flows stay small.
+#[derive(Clone, Debug)]
+pub struct Repairs {
+    /// By cause: sequence NAK, RNR NAK, time-out, unknown.
+    pub causes: [u64; 4],
+    /// Times that the sender went back, by the same causes.
+    pub rewinds: [u64; 4],
+    /// Of the time-outs and unknown causes, those whose packet had been acknowledged here.
+    pub rewinds_acked: u64,
+    /// READs that were asked for again although an answer had passed: data lost on its way to this sender.
+    pub response_losses: u64,
+    /// Sequence NAKs to this sender that tell of a loss: neither behind an RNR NAK nor about a packet that
+    /// came late.
+    pub loss_naks: u64,
+    /// Sequence NAKs about packets that were overtaken.
+    pub late_naks: u64,
+    /// PSN of the latest RNR NAK to this sender, until it is acknowledged.
+    pub rnr_psn: Option<Psn>,
+    /// READ requests that continue an interrupted READ at a later PSN.
+    pub read_restarts: u64,
+    /// Sent again although acknowledged.
+    pub again_acked: u64,
+    /// NAK or RNR NAK to react to.
+    pub alarm: Option<Alarm>,
+    /// PSN named by a sequence NAK and not sent again yet, and later ones that were since.
+    pub owed: Option<(Psn, u64)>,
+    /// Repeats later than the owed PSN.
+    pub past_owed: u64,
+    /// Packets that came after their own repetition: delayed, not lost.
+    pub overtaken: u64,
+    /// Where the sender went back to last, and when it repeated something last.
+    pub rewound: Option<(Psn, Timestamp)>,
+    /// Late requests that repaired a loss before the capture point, rather than overtaken ones.
+    pub late_repairs: u64,
+}
+
+/// Of a flow that never sent again.
+static NONE: Repairs = Repairs {
+    causes: [0; 4],
+    rewinds: [0; 4],
+    rewinds_acked: 0,
+    response_losses: 0,
+    loss_naks: 0,
+    late_naks: 0,
+    rnr_psn: None,
+    read_restarts: 0,
+    again_acked: 0,
+    alarm: None,
+    owed: None,
+    past_owed: 0,
+    overtaken: 0,
+    rewound: None,
+    late_repairs: 0,
+};
+
 /// One directed flow.
 #[derive(Clone, Debug)]
 pub struct Flow {
@@ -280,25 +335,6 @@ pub struct Flow {
     pub rsp: Sequence,
     /// Sent again.
     pub retransmitted: u64,
-    /// By cause: sequence NAK, RNR NAK, time-out, unknown.
-    pub causes: [u64; 4],
-    /// Times that the sender went back, by the same causes.
-    pub rewinds: [u64; 4],
-    /// Of the time-outs and unknown causes, those whose packet had been acknowledged here.
-    pub rewinds_acked: u64,
-    /// READs that were asked for again although an answer had passed: data lost on its way to this sender.
-    pub response_losses: u64,
-    /// Sequence NAKs to this sender that tell of a loss: neither behind an RNR NAK nor about a packet that
-    /// came late.
-    pub loss_naks: u64,
-    /// Sequence NAKs about packets that were overtaken.
-    pub late_naks: u64,
-    /// PSN of the latest RNR NAK to this sender, until it is acknowledged.
-    pub rnr_psn: Option<Psn>,
-    /// READ requests that continue an interrupted READ at a later PSN.
-    pub read_restarts: u64,
-    /// Sent again although acknowledged.
-    pub again_acked: u64,
     /// Copies.
     pub duplicates: u64,
     /// Late first arrivals.
@@ -308,12 +344,6 @@ pub struct Flow {
 
     /// Highest PSN of this sender that was acknowledged.
     pub acked: Option<Psn>,
-    /// NAK or RNR NAK to react to.
-    pub alarm: Option<Alarm>,
-    /// PSN named by a sequence NAK and not sent again yet, and later ones that were since.
-    pub owed: Option<(Psn, u64)>,
-    /// Repeats later than the owed PSN.
-    pub past_owed: u64,
     /// One after the latest request.
     pub cursor: Psn,
     /// The latest request was a repeat, for this cause.
@@ -322,12 +352,6 @@ pub struct Flow {
     pub message: Message,
     /// The latest response left a READ response unfinished.
     pub responding: bool,
-    /// Packets that came after their own repetition: delayed, not lost.
-    pub overtaken: u64,
-    /// Where the sender went back to last, and when it repeated something last.
-    pub rewound: Option<(Psn, Timestamp)>,
-    /// Late requests that repaired a loss before the capture point, rather than overtaken ones.
-    pub late_repairs: u64,
     /// Latest MSN in an AETH.
     pub msn: Option<u32>,
 
@@ -369,6 +393,8 @@ pub struct Flow {
     /// How the sender numbers its IPv4 packets.
     pub ip_id: IpId,
 
+    /// What it sent again, and why.
+    pub repairs: Option<Box<Repairs>>,
     /// Latest packets by PSN.
     pub recent: Option<Box<Recent>>,
     /// READs and the like.
@@ -430,29 +456,14 @@ impl Flow {
             req: Sequence::default(),
             rsp: Sequence::default(),
             retransmitted: 0,
-            causes: [0; 4],
-            rewinds: [0; 4],
-            rewinds_acked: 0,
-            response_losses: 0,
-            loss_naks: 0,
-            late_naks: 0,
-            rnr_psn: None,
-            read_restarts: 0,
-            again_acked: 0,
             duplicates: 0,
             reordered: 0,
             acked_unseen: 0,
             acked: None,
-            alarm: None,
-            owed: None,
-            past_owed: 0,
             cursor: Psn::default(),
             rewinding: None,
             message: Message::default(),
             responding: false,
-            overtaken: 0,
-            rewound: None,
-            late_repairs: 0,
             msn: None,
             mtu: 0,
             cm_mtu: 0,
@@ -472,6 +483,7 @@ impl Flow {
             p_key: 0,
             mig_req: 0,
             ip_id: IpId::default(),
+            repairs: None,
             recent: None,
             reads: Reads::default(),
             targets: None,
@@ -520,6 +532,16 @@ impl Flow {
     /// Its service acknowledges.
     pub const fn reliable(&self) -> bool {
         matches!(self.transport, Transport::Rc | Transport::Xrc)
+    }
+
+    /// What it sent again, and why; all zero if nothing.
+    pub fn repairs(&self) -> &Repairs {
+        self.repairs.as_deref().unwrap_or(&NONE)
+    }
+
+    /// The same, to be changed.
+    pub fn repairs_mut(&mut self) -> &mut Repairs {
+        self.repairs.get_or_insert_with(|| Box::new(NONE.clone()))
     }
 
     /// Notes a trouble.

@@ -8,9 +8,9 @@ use crate::flow::event::Happened;
 pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
     let a = seen.analysis;
     for f in a.flows().filter(|f| f.reliable()) {
-        let Some((psn, nak)) = f.owed else { continue };
+        let Some((psn, nak)) = f.repairs().owed else { continue };
         let mut packets = vec![nak];
-        if f.past_owed > 0 {
+        if f.repairs().past_owed > 0 {
             packets.extend(f.evidence(&[Happened::AgainAfterNak]).into_iter().filter(|n| *n > nak));
             out.push(Finding {
                 code: "go-back-n-violated",
@@ -18,7 +18,7 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
                 title: format!("{}: told to go back to PSN {}, it sent later PSNs again instead", name(f), psn.get()),
                 detail: format!(
                     "After the sequence NAK {} later than the PSN that it names, which never came again. The transfer cannot go on from there: a fault of the sender's retransmission (firmware, FPGA, driver).",
-                    count(f.past_owed, "repeat came", "repeats came")
+                    count(f.repairs().past_owed, "repeat came", "repeats came")
                 ),
                 flow: Some(f.id),
                 packets,

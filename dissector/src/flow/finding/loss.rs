@@ -22,21 +22,22 @@ impl Lost {
         if f.transport == Transport::Uc {
             return Self { gap: f.req.missing, ..Self::default() };
         }
-        let rewinds = |c: Cause| f.rewinds.get(c as usize).copied().unwrap_or(0);
-        let nak = f.loss_naks;
+        let rewinds = |c: Cause| f.repairs().rewinds.get(c as usize).copied().unwrap_or(0);
+        let nak = f.repairs().loss_naks;
         // a flow that nobody answers is another matter
         let silence = if answered {
-            (rewinds(Cause::Timeout) + rewinds(Cause::Unknown)).saturating_sub(f.rewinds_acked + f.response_losses)
+            (rewinds(Cause::Timeout) + rewinds(Cause::Unknown))
+                .saturating_sub(f.repairs().rewinds_acked + f.repairs().response_losses)
         } else {
             0
         };
         // attempts at a PSN that never got through are told as such
         let stuck = super::retry::open_attempts(f).map_or(0, |t| u64::from(t.times) - 1);
         let silence = silence.saturating_sub(stuck);
-        let silence = silence + peer.map_or(0, |p| p.response_losses);
+        let silence = silence + peer.map_or(0, |p| p.repairs().response_losses);
         let never = f.req.missing.saturating_sub(f.req.missing_acked) + f.rsp.missing;
         // what was repaired shows as a NAK or a repeat; holes that nobody asked about only count on top
-        let gap = (never + f.late_repairs).saturating_sub(nak + silence);
+        let gap = (never + f.repairs().late_repairs).saturating_sub(nak + silence);
         Self { nak, silence, gap }
     }
 }
@@ -90,7 +91,8 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
             let again: u64 = g.iter().map(|(f, _)| f.retransmitted).sum();
             detail.push_str(&format!(" {} sent again because of it.", count(again, "packet was", "packets were")));
         }
-        let late: u64 = g.iter().map(|(f, _)| f.reordered.saturating_sub(f.late_repairs) + f.overtaken).sum();
+        let late: u64 =
+            g.iter().map(|(f, _)| f.reordered.saturating_sub(f.repairs().late_repairs) + f.repairs().overtaken).sum();
         if late > 0 && nak > 0 {
             detail.push_str(&format!(" {late} packets came late, so some of it may be reordering."));
         }

@@ -6,7 +6,7 @@ use crate::flow::event::Happened;
 /// Looks for repeats of acknowledged packets.
 pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
     let a = seen.analysis;
-    for f in a.flows().filter(|f| f.reliable() && f.again_acked > 0 && f.rewinds_acked > 0) {
+    for f in a.flows().filter(|f| f.reliable() && f.repairs().again_acked > 0 && f.repairs().rewinds_acked > 0) {
         let rtt = f.rtt.as_ref().and_then(|h| h.percentile(99.0));
         let first = f.trouble.as_ref().and_then(|t| t.events.first(Happened::AgainThoughAcked));
         let slow = match (rtt, first) {
@@ -23,7 +23,7 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
             title: format!(
                 "{}: {} sent again although acknowledged",
                 name(f),
-                count(f.again_acked, "packet was", "packets were")
+                count(f.repairs().again_acked, "packet was", "packets were")
             ),
             detail: format!(
                 "The acknowledge passed the capture before the repeat: it was lost between here and {}, or it arrived after the time-out.{slow} Look at losses towards the sender, or raise the ACK time-out if the path is long.",

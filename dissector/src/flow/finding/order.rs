@@ -9,17 +9,17 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
     let doubled = out.iter().any(|f| f.code == "capture-doubled");
     let unsorted = a.quality().backwards > 0;
     for f in a.flows().filter(|f| f.ordered()) {
-        let late = f.reordered.saturating_sub(f.late_repairs) + f.overtaken;
+        let late = f.reordered.saturating_sub(f.repairs().late_repairs) + f.repairs().overtaken;
         if late > 0 {
             let mut detail = format!(
                 "{} of {} came after a later PSN, without having been asked for by a NAK.",
                 late,
                 count(f.requests + f.responses, "packet", "packets")
             );
-            if f.late_naks > 0 {
+            if f.repairs().late_naks > 0 {
                 detail.push_str(&format!(
                     " {} answered by a sequence NAK, so whole windows were sent again for nothing.",
-                    count(f.late_naks, "was", "were")
+                    count(f.repairs().late_naks, "was", "were")
                 ));
             }
             if unsorted {

@@ -19,7 +19,7 @@ pub fn intervals(at: &Attempts) -> Vec<i64> {
 /// Looks for flows that gave up.
 pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
     let a = seen.analysis;
-    for f in a.flows().filter(|f| f.reliable() && (f.owed.is_none() || f.past_owed == 0)) {
+    for f in a.flows().filter(|f| f.reliable() && (f.repairs().owed.is_none() || f.repairs().past_owed == 0)) {
         let Some(at) = open_attempts(f) else { continue };
         let gaps = intervals(at);
         let Some(longest) = gaps.iter().copied().max() else { continue };
@@ -28,7 +28,7 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
             continue;
         }
         let peer = a.peer(f);
-        let rnr = at.rnr > 0 || peer.is_some_and(|p| p.rnr_naks > 0 && f.rnr_psn == Some(at.psn));
+        let rnr = at.rnr > 0 || peer.is_some_and(|p| p.rnr_naks > 0 && f.repairs().rnr_psn == Some(at.psn));
         let silence = a.quality().end().since(f.last_request.0);
         let first = at.at.first().copied().unwrap_or(at.last);
         let heard = match peer {

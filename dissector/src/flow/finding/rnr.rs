@@ -14,7 +14,7 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
         let first = f.trouble.as_ref().and_then(|t| t.events.first(Happened::Rnr));
         let code = first.map_or(0, |e| u8::try_from(e.value).unwrap_or(0));
         let timer = i64::from(rnr_timer_10us(code)) * 10_000;
-        let again = peer.map_or(0, |p| p.causes.get(Cause::RnrNak as usize).copied().unwrap_or(0));
+        let again = peer.map_or(0, |p| p.repairs().causes.get(Cause::RnrNak as usize).copied().unwrap_or(0));
         let who =
             peer.map_or_else(|| format!("{} (QP unknown)", f.src), |p| format!("{} QP {:#x}", p.dst, p.key.dest_qp));
         let mut detail = format!(

@@ -8,7 +8,7 @@ use crate::flow::state::Cause;
 pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
     let a = seen.analysis;
     for f in a.flows().filter(|f| f.reliable()) {
-        let rewinds = |c: Cause| f.rewinds.get(c as usize).copied().unwrap_or(0);
+        let rewinds = |c: Cause| f.repairs().rewinds.get(c as usize).copied().unwrap_or(0);
         // before the two directions were joined, the cause of a repeat was not known
         let n = rewinds(Cause::Timeout) + if f.pair.is_some() { rewinds(Cause::Unknown) } else { 0 };
         if n == 0 || super::retry::open_attempts(f).is_some_and(|t| t.times > 2) {
