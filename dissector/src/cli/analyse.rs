@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::sync_channel;
 
+use indicatif::ProgressBar;
+
 use crate::capture::{Chunk, OpenError, ReadError, Reader, Record};
 use crate::flow::{Analyzer, PacketInfo, Place};
 use crate::frame::icrc::{self, Verdict, Why};
@@ -77,10 +79,17 @@ pub fn read_with(
     let mut reader = Reader::open(file)?;
     let mut analyzer = Analyzer::default();
     analyzer.link_speed(gbit);
+    // results come when everything is read, so the terminal is free until then
+    let bar = super::progress::bar(&reader, true);
     let error = if verify && threads > 1 {
-        in_threads(&mut reader, &mut analyzer, port, threads - 1, look)
+        in_threads(&mut reader, &mut analyzer, port, threads - 1, look, &bar)
     } else {
+        let mut n = 0u32;
         loop {
+            n = n.wrapping_add(1);
+            if n.is_multiple_of(1 << 14) {
+                bar.set_position(reader.progress().0);
+            }
             match reader.next() {
                 Ok(Some(r)) => one(&r, &mut analyzer, port, look, |frame, packet| {
                     if verify { icrc::verify(frame, packet) } else { Verdict::Unchecked(Why::Off) }
@@ -90,6 +99,7 @@ pub fn read_with(
             }
         }
     };
+    bar.finish_and_clear();
     analyzer.settle();
     analyzer.recorder(reader.dropped().unwrap_or(0), error.is_some());
     Ok(Read { analyzer, error })
@@ -124,6 +134,7 @@ fn in_threads(
     port: u16,
     workers: usize,
     look: &mut impl Look,
+    bar: &ProgressBar,
 ) -> Option<ReadError> {
     const WAITING: usize = 2;
     std::thread::scope(|scope| {
@@ -155,6 +166,7 @@ fn in_threads(
             while end.is_none() && given - taken < workers * WAITING {
                 match reader.next_chunk() {
                     Ok(Some(chunk)) => {
+                        bar.set_position(reader.progress().0);
                         let (give, _) = lines.get(given % workers)?;
                         if give.send(chunk).is_err() {
                             return None;

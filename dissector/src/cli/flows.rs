@@ -127,6 +127,12 @@ const COLUMNS: &[Column] = &[
     ("disbelieved", |l| l.disbelieved.to_string()),
     ("path_mtu", |l| some(l.path_mtu)),
     ("goodput_bytes", |l| l.goodput_bytes.to_string()),
+    ("bps_before_cnp", |l| some(l.bps_before_cnp)),
+    ("bps_after_cnp", |l| some(l.bps_after_cnp)),
+    ("outstanding_requests", |l| some(l.outstanding_requests)),
+    ("outstanding_bytes", |l| some(l.outstanding_bytes)),
+    ("outstanding_requests_max", |l| some(l.outstanding_requests_max)),
+    ("outstanding_bytes_max", |l| some(l.outstanding_bytes_max)),
     ("ack_rtt.p50", |l| seconds(l.ack_rtt, |t| t.p50)),
     ("ack_rtt.p99", |l| seconds(l.ack_rtt, |t| t.p99)),
     ("read_latency.p50", |l| seconds(l.read_latency, |t| t.p50)),
@@ -139,6 +145,16 @@ pub fn brief(seconds: f64) -> String {
         s if s < 1e-3 => format!("{:.1}us", s * 1e6),
         s if s < 1.0 => format!("{:.1}ms", s * 1e3),
         s => format!("{s:.2}s"),
+    }
+}
+
+/// Requests and bytes under way, as `4/64K`.
+fn under_way(requests: Option<u32>, bytes: Option<u64>) -> String {
+    let (Some(n), Some(b)) = (requests, bytes) else { return "-".to_owned() };
+    match b {
+        0..10_240 => format!("{n}/{b}"),
+        10_240..10_485_760 => format!("{n}/{}K", b >> 10),
+        _ => format!("{n}/{}M", b >> 20),
     }
 }
 
@@ -162,6 +178,8 @@ fn text(out: &mut impl Write, lines: impl Iterator<Item = Line>) -> io::Result<(
         "CE",
         "CNP",
         "badICRC",
+        "out",
+        "outmax",
         "rtt50",
         "rtt99",
     ];
@@ -190,6 +208,8 @@ fn text(out: &mut impl Write, lines: impl Iterator<Item = Line>) -> io::Result<(
             r.ecn.ce.to_string(),
             r.cnps.to_string(),
             r.icrc.bad.to_string(),
+            under_way(l.outstanding_requests, l.outstanding_bytes),
+            under_way(l.outstanding_requests_max, l.outstanding_bytes_max),
             time(|t| t.p50),
             time(|t| t.p99),
         ]);

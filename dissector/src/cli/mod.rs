@@ -7,6 +7,7 @@ mod completions;
 mod fields;
 pub mod flows;
 mod man;
+mod progress;
 pub mod session;
 pub mod show;
 pub mod stats;

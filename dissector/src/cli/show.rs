@@ -11,7 +11,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
 use anyhow::{Context as _, anyhow, bail};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::ProgressBar;
 
 use super::session::{Clock, Job, Lane, Session};
 use crate::capture::{Chunk, Interface, Reader, Record, Writer};
@@ -260,7 +260,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut head = Vec::new();
     format.begin(&mut head);
     sink.out.write_all(&head)?;
-    let bar = progress(&reader);
+    let bar = super::progress::bar(&reader, !io::stdout().is_terminal());
     let limit = args.count.unwrap_or(u64::MAX);
     let several = thread::available_parallelism().map_or(1, usize::from).min(16);
     // what is written keeps the order of the file anyway, and standard input shall show at once
@@ -453,16 +453,4 @@ fn many_threads(
         }
         result
     })
-}
-
-/// A progress bar on stderr, if somebody looks there and nothing else is drawn on the same terminal.
-fn progress(reader: &Reader) -> ProgressBar {
-    let (_, size) = reader.progress();
-    let seen = io::stderr().is_terminal() && !io::stdout().is_terminal();
-    let Some(size) = size.filter(|s| seen && *s > 64 << 20) else { return ProgressBar::hidden() };
-    let bar = ProgressBar::with_draw_target(Some(size), ProgressDrawTarget::stderr_with_hz(5));
-    if let Ok(style) = ProgressStyle::with_template("{bytes} of {total_bytes} {wide_bar} {eta} left") {
-        bar.set_style(style);
-    }
-    bar
 }

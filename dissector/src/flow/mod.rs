@@ -11,10 +11,12 @@
 pub mod asides;
 pub mod event;
 pub mod finding;
+pub mod flight;
 pub mod histogram;
 pub mod key;
 pub mod pairing;
 pub mod quality;
+pub mod reaction;
 pub mod reads;
 pub mod recent;
 pub mod report;
@@ -27,6 +29,7 @@ use hashbrown::HashMap;
 
 use self::asides::Asides;
 use self::event::{Event, Happened};
+use self::flight::Request;
 use self::key::{Addresses, Key};
 use self::pairing::Waiting;
 use self::quality::Quality;
@@ -209,7 +212,7 @@ impl Analyzer {
             (None, Some(op)) => self.join(i, place, packet, op),
             (p, _) => p,
         };
-        let (f, peer) = match pair {
+        let (f, mut peer) = match pair {
             Some(p) if p != i => match self.flows.get_disjoint_mut([i as usize, p as usize]) {
                 Ok([f, p]) => (&mut **f, Some(&mut **p)),
                 Err(_) => return info,
@@ -220,6 +223,11 @@ impl Analyzer {
             },
         };
         f.count_opcode(packet.bth.opcode());
+        if f.notified
+            && let Some(n) = peer.as_deref_mut().and_then(|p| p.notifications.as_deref_mut())
+        {
+            n.reaction.sent(place.at, f.bytes);
+        }
         let Some(op) = packet.op else { return info };
         if packet.ext.deth.is_some() && packet.bth.dest_qp().is_management() {
             self.manage(place, frame, packet, addresses);
@@ -242,7 +250,7 @@ impl Analyzer {
                 }
             }
             Role::Response => response(f, peer, &ctx, &mut info),
-            Role::Notification => notification(f, &ctx),
+            Role::Notification => notification(f, peer, &ctx),
         }
         if let Some(id) = net.ip_id {
             f.ip_id.take(id);
@@ -257,6 +265,9 @@ impl Analyzer {
     pub fn settle(&mut self) {
         pairing::by_elimination(&mut self.flows);
         self.asides.settle(self.quality.end());
+        for n in self.flows.iter_mut().filter_map(|f| f.notifications.as_deref_mut()) {
+            n.reaction.close(self.quality.end());
+        }
     }
 
     /// Tells what the recorder said about itself: packets that it dropped, and whether its file is cut.
@@ -465,6 +476,7 @@ impl Analyzer {
     fn outer(&mut self, i: u32, place: Place, frame: &Frame<'_>, net: &Net, packet: &Packet<'_>, icrc: Verdict) {
         let Some(f) = self.flows.get_mut(i as usize) else { return };
         f.packets += 1;
+        f.pace.take(place.at, f.bytes);
         f.bytes += frame.lengths().1 as u64;
         f.last = place.at;
         f.last_packet = place.number;
@@ -503,9 +515,10 @@ impl Analyzer {
         let bit = 1u64 << dscp;
         match packet.op.map(|o| o.kind) {
             Some(Kind::Cnp) => {
-                f.dscp_cnp |= bit;
-                f.cnp_ttl = Some(net.ttl);
-                f.cnp_mac = source_mac(frame);
+                let n = f.notifications.get_or_insert_default();
+                n.dscp |= bit;
+                n.ttl = net.ttl;
+                n.mac = source_mac(frame);
             }
             kind => {
                 if kind == Some(Kind::Ack) {
@@ -957,6 +970,16 @@ fn after_request(f: &mut Flow, c: &Context<'_>, span: u32, again: bool, answered
     if let Some(recent) = f.recent.as_mut() {
         recent.put(psn, Role::Request, c.sent(again, late));
     }
+    if !again && f.reliable() {
+        let asked = match c.op.kind {
+            Kind::ReadRequest => c.packet.ext.reth.map_or(0, |r| u64::from(r.dma_len())),
+            Kind::Atomic => 8,
+            _ => c.packet.payload_len as u64,
+        };
+        let (starts, ends) = (c.op.position.starts(), c.op.position.ends());
+        let last = f.cursor.plus(-1);
+        f.flight.get_or_insert_default().sent(Request { first: psn, last, bytes: asked, starts, ends, packet: number });
+    }
     if answered {
         let len = c.packet.ext.reth.filter(|_| c.op.kind == Kind::ReadRequest).map_or(0, |r| r.dma_len());
         match f.reads.starting_at(psn) {
@@ -1123,6 +1146,9 @@ fn response(f: &mut Flow, mut peer: Option<&mut Flow>, c: &Context<'_>, info: &m
 fn settle_acked(p: &mut Flow, psn: Psn) {
     if p.acked.is_none_or(|a| psn.is_after(a)) {
         p.acked = Some(psn);
+        if let Some(w) = p.flight.as_deref_mut() {
+            w.covered(psn);
+        }
     }
     if !p.req.holes().is_empty() {
         p.req.acknowledged(psn);
@@ -1340,15 +1366,20 @@ fn answer(p: &mut Flow, f: &Flow, c: &Context<'_>, learnt: bool, info: &mut Pack
     }
 }
 
-fn notification(f: &mut Flow, c: &Context<'_>) {
+fn notification(f: &mut Flow, peer: Option<&mut Flow>, c: &Context<'_>) {
     f.cnps += 1;
     let at = c.place.at;
+    let n = f.notifications.get_or_insert_default();
     if f.cnps > 1
-        && let Ok(d) = u64::try_from(at.since(f.latest_cnp))
+        && let Ok(d) = u64::try_from(at.since(n.latest))
     {
-        f.cnp_spacing = f.cnp_spacing.min(d);
+        n.spacing = Some(n.spacing.map_or(d, |s| s.min(d)));
     }
-    f.latest_cnp = at;
+    n.latest = at;
+    if let Some(p) = peer {
+        p.notified = true;
+        n.reaction.notified(at, &p.pace, p.bytes);
+    }
     f.note(c.event(Happened::Cnp, 0, 0));
 }
 
@@ -1379,8 +1410,12 @@ mod tests {
     #[test]
     fn a_flow_takes_two_kib_at_the_most() {
         // a requester in good health: itself, its latest packets, its latencies
-        let healthy = size_of::<Flow>() + size_of::<recent::Recent>() + size_of::<histogram::Histogram>();
+        let healthy = size_of::<Flow>()
+            + size_of::<recent::Recent>()
+            + size_of::<histogram::Histogram>()
+            + size_of::<flight::Flight>();
         assert!(healthy <= 2048, "{healthy} bytes: Flow alone {}", size_of::<Flow>());
+        eprintln!("{healthy}");
     }
 
     #[test]

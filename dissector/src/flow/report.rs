@@ -89,6 +89,21 @@ pub struct Line {
     pub read_restarts: u64,
     /// Most READs and atomics under way at a time.
     pub reads_outstanding: u32,
+    /// Bits per second (with headers) in the millisecond before CNPs began to come for this flow, on average over
+    /// their series; `null` without CNPs, or too near to the beginning of the capture.
+    pub bps_before_cnp: Option<f64>,
+    /// Bits per second while they came.
+    pub bps_after_cnp: Option<f64>,
+    /// Requests begun and not answered when the capture ends; `null` where no answers are in the capture.
+    pub outstanding_requests: Option<u32>,
+    /// Their bytes: payload sent, and what READs asked for.
+    pub outstanding_bytes: Option<u64>,
+    /// The most of them at a time.
+    pub outstanding_requests_max: Option<u32>,
+    /// The most bytes under way at a time.
+    pub outstanding_bytes_max: Option<u64>,
+    /// Packet that made it so.
+    pub outstanding_bytes_max_packet: Option<u64>,
     /// Request to its acknowledge.
     pub ack_rtt: Option<Times>,
     /// READ or atomic request to the end of its answer.
@@ -103,6 +118,9 @@ impl Line {
             (0, p) => Some(p),
             (m, _) => Some(m),
         };
+        // without answers everything would seem to be under way
+        let flight = f.flight.as_deref().filter(|_| f.acked.is_some());
+        let slowed = peer.and_then(|p| p.notifications.as_deref()).and_then(|n| n.reaction.rates());
         Self {
             row: f.row(),
             pair_by: f.paired_by.map(super::state::PairedBy::name),
@@ -114,6 +132,13 @@ impl Line {
             retransmitted_after: Causes::of(f.repairs().causes),
             read_restarts: f.repairs().read_restarts,
             reads_outstanding: f.read_depth.0,
+            bps_before_cnp: slowed.map(|s| s.0.round()),
+            bps_after_cnp: slowed.map(|s| s.1.round()),
+            outstanding_requests: flight.map(|w| w.now().requests),
+            outstanding_bytes: flight.map(|w| w.now().bytes),
+            outstanding_requests_max: flight.map(|w| w.most.requests),
+            outstanding_bytes_max: flight.map(|w| w.most.bytes),
+            outstanding_bytes_max_packet: flight.map(|w| w.packet).filter(|p| *p != 0),
             ack_rtt: f.rtt.as_deref().and_then(Times::of),
             read_latency: f.read_latency.as_deref().and_then(Times::of),
         }

@@ -1,8 +1,10 @@
 //! What is kept of one directed flow. Fixed in size but for small bounded lists, 2 KiB at the most.
 
 use super::event::{Event, Events, Happened};
+use super::flight::Flight;
 use super::histogram::Histogram;
 use super::key::Key;
+use super::reaction::{Pace, Reaction};
 use super::reads::Reads;
 use super::recent::Recent;
 use super::row::{Ecn, Endpoint, FlowRow, IcrcCounts, Naks, OpcodeCounts};
@@ -243,6 +245,23 @@ static NONE: Repairs = Repairs {
     late_repairs: 0,
 };
 
+/// What is known of CNPs that a flow carries.
+#[derive(Clone, Debug, Default)]
+pub struct Notifications {
+    /// When the latest came.
+    pub latest: Timestamp,
+    /// Shortest time between two, nanoseconds.
+    pub spacing: Option<u64>,
+    /// Their DSCPs (bit set).
+    pub dscp: u64,
+    /// Their TTL.
+    pub ttl: u8,
+    /// Their source MAC.
+    pub mac: Option<[u8; 6]>,
+    /// Rate of the flow that they tell to slow down.
+    pub reaction: Reaction,
+}
+
 /// One directed flow.
 #[derive(Clone, Debug)]
 pub struct Flow {
@@ -311,10 +330,6 @@ pub struct Flow {
     pub rnr_zero: u64,
     /// CNPs.
     pub cnps: u64,
-    /// Latest CNP.
-    pub latest_cnp: Timestamp,
-    /// Shortest time between two CNPs, nanoseconds; `u64::MAX` before there are two.
-    pub cnp_spacing: u64,
     /// ECN codepoints, as numbered on the wire.
     pub ecn: [u64; 4],
     /// ICRC verdicts.
@@ -366,8 +381,6 @@ pub struct Flow {
     pub dscp_data: u64,
     /// Of ACKs.
     pub dscp_ack: u64,
-    /// Of CNPs.
-    pub dscp_cnp: u64,
     /// DSCP of the latest packet.
     pub dscp: Option<u8>,
     /// VLAN of the latest packet.
@@ -380,12 +393,8 @@ pub struct Flow {
     pub port_changes: u64,
     /// TTLs of packets other than CNPs: lowest and highest.
     pub ttl: (u8, u8),
-    /// Of CNPs.
-    pub cnp_ttl: Option<u8>,
     /// Source MAC of packets other than CNPs.
     pub mac: Option<[u8; 6]>,
-    /// Of CNPs.
-    pub cnp_mac: Option<[u8; 6]>,
     /// P_Key of the first packet.
     pub p_key: u16,
     /// MigReq values: bit 0 clear seen, bit 1 set seen.
@@ -393,10 +402,18 @@ pub struct Flow {
     /// How the sender numbers its IPv4 packets.
     pub ip_id: IpId,
 
+    /// Its rate of late.
+    pub pace: Pace,
+    /// Its CNPs.
+    pub notifications: Option<Box<Notifications>>,
+    /// CNPs came for it: what it sends now is its reaction.
+    pub notified: bool,
     /// What it sent again, and why.
     pub repairs: Option<Box<Repairs>>,
     /// Latest packets by PSN.
     pub recent: Option<Box<Recent>>,
+    /// What it has under way.
+    pub flight: Option<Box<Flight>>,
     /// READs and the like.
     pub reads: Reads,
     /// Requests that name remote memory.
@@ -445,8 +462,6 @@ impl Flow {
             rnr_naks: 0,
             rnr_zero: 0,
             cnps: 0,
-            latest_cnp: at,
-            cnp_spacing: u64::MAX,
             ecn: [0; 4],
             icrc: IcrcCounts::default(),
             disbelieved: 0,
@@ -470,21 +485,22 @@ impl Flow {
             read_depth: (0, 0),
             dscp_data: 0,
             dscp_ack: 0,
-            dscp_cnp: 0,
             dscp: None,
             vlan: None,
             pcps: 0,
             port: None,
             port_changes: 0,
             ttl: (u8::MAX, 0),
-            cnp_ttl: None,
             mac: None,
-            cnp_mac: None,
             p_key: 0,
             mig_req: 0,
             ip_id: IpId::default(),
+            pace: Pace::default(),
+            notifications: None,
+            notified: false,
             repairs: None,
             recent: None,
+            flight: None,
             reads: Reads::default(),
             targets: None,
             rtt: None,

@@ -22,16 +22,15 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
         // the sender's other packets: of this flow, or else of any of its flows to the same host
         let own = Some(f).filter(|f| f.mac.is_some());
         let Some(o) = own.or_else(|| others.get(&f.key.addresses).copied()) else { continue };
+        let Some(n) = f.notifications.as_deref() else { continue };
         let mut odd = vec![];
-        if let (Some(x), Some(y)) = (f.cnp_mac, o.mac)
+        if let (Some(x), Some(y)) = (n.mac, o.mac)
             && x != y
         {
             odd.push(format!("their source MAC is {}, that of its other packets {}", mac(x), mac(y)));
         }
-        if let Some(t) = f.cnp_ttl
-            && (t < o.ttl.0 || t > o.ttl.1)
-        {
-            odd.push(format!("their TTL is {t}, that of its other packets {}", o.ttl.0));
+        if n.ttl < o.ttl.0 || n.ttl > o.ttl.1 {
+            odd.push(format!("their TTL is {}, that of its other packets {}", n.ttl, o.ttl.0));
         }
         if odd.is_empty() {
             continue;

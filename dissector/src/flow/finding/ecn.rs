@@ -1,6 +1,6 @@
-//! Codes `ce-without-cnp`, `cnp-without-ce`, `congestion`, `not-ect`: marking and its echo.
+//! Codes `ce-without-cnp`, `cnp-without-ce`, `cnp-ignored`, `congestion`, `not-ect`: marking and its echo.
 
-use super::{Finding, Map, Seen, Severity, count, evidence, name, time};
+use super::{Finding, Map, Seen, Severity, count, evidence, name, rate, time};
 use crate::flow::event::Happened;
 use crate::flow::state::Flow;
 
@@ -35,6 +35,12 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
         if f.cnps == 0 {
             continue;
         }
+        let rates = f.notifications.as_deref().and_then(|n| n.reaction.rates());
+        ignored(f, peer, rates, out);
+        let slowed = rates.map(|(x, y)| {
+            format!(" It sent at {} in the millisecond before the CNPs, at {} while they came.", rate(x), rate(y))
+        });
+        let slowed = slowed.unwrap_or_default();
         let (marked, sent, naks) = peer.map_or((0, 0, 0), |p| (p.ecn[3], p.packets, f.naks.psn_sequence_error));
         if marked == 0 {
             let known = peer.is_some_and(|p| p.requests + p.responses > 0);
@@ -64,8 +70,8 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
                     count(f.cnps, "CNP", "CNPs")
                 ),
                 detail: format!(
-                    "Congestion control is at work{}. Look for the queue that marks: incast towards {}, ECN thresholds of the last switch.",
-                    Some(f.cnp_spacing).filter(|s| *s != u64::MAX).map(|s| format!("; CNPs are {} apart at the least", time(i64::try_from(s).unwrap_or(i64::MAX)))).unwrap_or_default(),
+                    "Congestion control is at work{}.{slowed} Look for the queue that marks: incast towards {}, ECN thresholds of the last switch.",
+                    f.notifications.as_deref().and_then(|n| n.spacing).map(|s| format!("; CNPs are {} apart at the least", time(i64::try_from(s).unwrap_or(i64::MAX)))).unwrap_or_default(),
                     f.src
                 ),
                 flow: Some(f.id),
@@ -74,6 +80,29 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
         }
     }
     not_capable(seen, out);
+}
+
+/// CNPs after which a sender that reacts has slowed down visibly.
+const ENOUGH: u64 = 8;
+
+/// A sender that goes on as before.
+fn ignored(f: &Flow, data: Option<&Flow>, rates: Option<(f64, f64)>, out: &mut Vec<Finding>) {
+    let (Some(data), Some((before, after))) = (data, rates) else { return };
+    if f.cnps < ENOUGH || after < before * 0.95 {
+        return;
+    }
+    out.push(Finding {
+        code: "cnp-ignored",
+        severity: Severity::Warning,
+        title: format!("{}: {} came back, and it did not slow down", name(data), count(f.cnps, "CNP", "CNPs")),
+        detail: format!(
+            "It sent at {} before the CNPs and at {} while they came. Its reaction point is off (roce_rp, DCQCN at the sender's port), the adapter does not take these CNPs for its own, or the application sends more slowly than the limit that they set.",
+            rate(before),
+            rate(after)
+        ),
+        flow: Some(data.id),
+        packets: evidence([f], &[Happened::Cnp]),
+    });
 }
 
 /// Data packets of a pair of hosts below which it does not matter that no switch can mark them.

@@ -1,6 +1,7 @@
-//! Codes `link-local-gid`, `rocev1`, `dlid-zero`: addresses that do not get far.
+//! Codes `link-local-gid`, `rocev1`, `dlid-zero`, `gid-changed`: addresses that do not get far, or change.
 
-use super::{Finding, Seen, Severity, count, name};
+use super::{Finding, Map, Seen, Severity, count, name, time};
+use crate::capture::Timestamp;
 use crate::flow::key::Family;
 use crate::flow::row::Endpoint;
 use crate::flow::state::Flow;
@@ -46,6 +47,7 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
             packets: vec![f.first_packet],
         });
     }
+    changed(seen, out);
     if let Some(f) = a.flows().find(|f| f.dst == Endpoint::Lid(0)) {
         out.push(Finding {
             code: "dlid-zero",
@@ -55,5 +57,67 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
             flow: Some(f.id),
             packets: vec![f.first_packet],
         });
+    }
+}
+
+/// Silence after which a host that comes back with another address has set itself up anew, nanoseconds.
+const AFRESH: i64 = 500_000_000;
+
+/// What one MAC sent from one address.
+struct Life<'a> {
+    src: Endpoint,
+    first: Timestamp,
+    last: Timestamp,
+    began: &'a Flow,
+    /// A flow that was left without an answer.
+    stuck: Option<&'a Flow>,
+}
+
+/// A host whose requests were no longer answered, and which came back under another address.
+fn changed(seen: &Seen<'_>, out: &mut Vec<Finding>) {
+    let mut lives: Vec<([u8; 6], Life<'_>)> = Vec::new();
+    let mut index: Map<([u8; 6], Endpoint), usize> = super::map();
+    for f in seen.analysis.flows().filter(|f| f.reliable() && f.requests > 0) {
+        let Some(mac) = f.mac else { continue };
+        let stuck = super::retry::open_attempts(f).map(|_| f);
+        let i = *index.entry((mac, f.src)).or_insert(lives.len());
+        match lives.get_mut(i) {
+            Some((_, l)) => {
+                l.last = l.last.max(f.last);
+                l.stuck = l.stuck.or(stuck);
+            }
+            None => lives.push((mac, Life { src: f.src, first: f.first, last: f.last, began: f, stuck })),
+        }
+    }
+    lives.sort_by_key(|(mac, l)| (*mac, l.first));
+    for group in lives.chunk_by(|x, y| x.0 == y.0) {
+        for (_, old) in group {
+            let Some(stuck) = old.stuck else { continue };
+            // others may send through the same router: it is the same host only if it goes on with the same peer
+            let next = group.iter().map(|(_, l)| l).find(|l| l.first.since(old.last) >= AFRESH);
+            let Some(new) = next.filter(|l| {
+                l.src != old.src
+                    && (l.began.dst == stuck.dst || l.began.key.addresses.family() != stuck.key.addresses.family())
+            }) else {
+                continue;
+            };
+            out.push(Finding {
+                code: "gid-changed",
+                severity: Severity::Note,
+                title: format!(
+                    "{} was no longer answered; {} later the same adapter goes on as {}",
+                    old.src,
+                    time(new.first.since(old.last)),
+                    new.src
+                ),
+                detail: format!(
+                    "First {}, then {}. A GID index that moves (a port that flapped, an address that was added) does that: queue pairs made with the old index are dead, and their peers must learn the new GID. Fix the index by type and address instead of its number (NCCL_IB_ROCE_VERSION_NUM, NCCL_IB_ADDR_FAMILY).",
+                    name(stuck),
+                    name(new.began)
+                ),
+                flow: Some(new.began.id),
+                packets: vec![stuck.last_packet, new.began.first_packet],
+            });
+        }
     }
 }

@@ -234,6 +234,15 @@ pub fn time(ns: i64) -> String {
     }
 }
 
+/// A rate in words.
+pub fn rate(bits: f64) -> String {
+    match bits {
+        b if b < 1e6 => format!("{:.0} kbit/s", b / 1e3),
+        b if b < 1e9 => format!("{:.1} Mbit/s", b / 1e6),
+        b => format!("{:.2} Gbit/s", b / 1e9),
+    }
+}
+
 /// `n` of something.
 pub fn count(n: u64, one: &str, many: &str) -> String {
     format!("{n} {}", if n == 1 { one } else { many })
