@@ -9,6 +9,7 @@ pub mod packets;
 pub mod play;
 pub mod raw;
 pub mod rc;
+pub mod soak;
 pub mod synth;
 pub mod traffic;
 
