@@ -54,6 +54,16 @@ impl Terminal {
         self.tmux(&["capture-pane", "-p"])
     }
 
+    /// Whether a program has a screen of its own, and whether the cursor is shown.
+    fn modes(&self) -> String {
+        self.tmux(&["display-message", "-p", "#{alternate_on} #{cursor_flag}"]).trim().to_owned()
+    }
+
+    fn is_given_back(&self, screen: &str) {
+        assert_eq!(self.modes(), "0 1", "the first screen and the cursor are back: {screen}");
+        assert!(!screen.contains("DESTINATION"), "{screen}");
+    }
+
     fn keys(&self, keys: &[&str]) {
         let mut args = vec!["send-keys"];
         args.extend(keys);
@@ -178,10 +188,32 @@ fn ended_by(signal: Signal) {
     );
     let t = Terminal::start(80, 24, &format!("bash -mc '{command}'"));
     t.until("the table", |s| s.contains("? help"));
+    assert_eq!(t.modes(), "1 0", "its own screen, without a cursor");
     let pane = t.tmux(&["display-message", "-p", "#{pane_pid}"]);
     kill(top_below(pane.trim()), signal).expect("it is ours");
     let screen = t.until("the end", |s| s.contains("exit="));
-    assert!(screen.contains("exit=0"), "{screen}");
+    assert!(screen.contains("exit=0"), "{signal}: {screen}");
+    t.is_given_back(&screen);
+}
+
+/// A fault of ours must not cost the person the terminal, and must say what it was.
+#[test]
+fn a_panic_gives_the_terminal_back() {
+    needs("tmux");
+    let file = captures().join("many_qps.pcap");
+    let program = roce_top().with_file_name("roce-panics");
+    for (place, code) in [("view", 101), ("source", 2)] {
+        let command = format!(
+            "{} {place} {}; echo \"exit=$?\"; stty -a | grep -oE \" -?(icanon|echo)\\b\"; cat",
+            program.display(),
+            file.display()
+        );
+        let t = Terminal::start(100, 40, &format!("bash -c '{command}'"));
+        let screen = t.until("the end", |s| s.contains("exit=") && s.contains(" echo"));
+        assert!(screen.contains(&format!("a fault in the {place}")), "{screen}");
+        assert!(screen.contains(&format!("exit={code}")) && screen.contains(" icanon"), "{screen}");
+        t.is_given_back(&screen);
+    }
 }
 
 /// A running roce-top with its standard error read up to where it says that it watches.

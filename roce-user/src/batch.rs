@@ -9,7 +9,7 @@ use jiff::tz::TimeZone;
 use serde::Serialize;
 use serde::ser::SerializeSeq;
 
-use crate::aggregate::{Aggregate, Flow, Metric, Report, per_second};
+use crate::aggregate::{Aggregate, Flow, Keep, Metric, Report, per_second};
 use crate::columns::{self, Align, Column, Line, Mode, Style};
 use crate::matcher::Matcher;
 use crate::say;
@@ -47,7 +47,8 @@ pub fn run(
     mut seen: impl FnMut(&Report),
 ) -> Result<()> {
     let mut out = BufWriter::new(out);
-    let mut aggregate = Aggregate::default();
+    // nobody sees plots here
+    let mut aggregate = Aggregate::new(Keep { histories: 0, ..Keep::default() });
     let begin = source.counts()?;
     seen(&aggregate.push(begin.at, begin.totals, begin.flows));
     let mut written = 0u64;

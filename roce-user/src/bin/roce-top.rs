@@ -96,8 +96,13 @@ fn watch(top: &Top) -> Result<()> {
     if top.batch {
         return report(top, source, &stop, observer);
     }
-    let options =
-        tui::Options { interval: top.delay, throughput: top.units, filter: top.filter.clone(), port: top.port };
+    let options = tui::Options {
+        interval: top.delay,
+        throughput: top.units,
+        filter: top.filter.clone(),
+        port: top.port,
+        draw: tui::view::draw,
+    };
     tui::run(source, &options, &stop, Box::new(observer), &wake)
 }
 

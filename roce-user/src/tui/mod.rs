@@ -14,7 +14,7 @@ pub mod theme;
 pub mod view;
 
 use std::io::Write as _;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -22,7 +22,10 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use crossterm::cursor::{Hide, Show};
 use crossterm::event::{Event as Input, KeyEventKind};
-use crossterm::terminal::{BeginSynchronizedUpdate, Clear, ClearType, EndSynchronizedUpdate, EnterAlternateScreen};
+use crossterm::terminal::{
+    BeginSynchronizedUpdate, Clear, ClearType, EndSynchronizedUpdate, EnterAlternateScreen, LeaveAlternateScreen,
+    disable_raw_mode, enable_raw_mode,
+};
 use nix::sys::signal::{self, SigSet, Signal};
 
 use crate::aggregate::{Aggregate, Report};
@@ -30,6 +33,10 @@ use crate::source::{Event, Source, State};
 use crate::stop::Stop;
 use crate::units::Throughput;
 use app::App;
+use ratatui::Terminal;
+use ratatui::backend::CrosstermBackend;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
 use theme::Theme;
 
 /// How to begin.
@@ -43,7 +50,12 @@ pub struct Options {
     pub filter: String,
     /// UDP port of RoCEv2, to decode events.
     pub port: u16,
+    /// What draws the picture: [`view::draw`].
+    pub draw: Draw,
 }
+
+/// Draws a state into a buffer.
+pub type Draw = fn(&App, Rect, &mut Buffer);
 
 enum Message {
     Input(Input),
@@ -59,8 +71,60 @@ pub const JOB_CONTROL: [Signal; 2] = [Signal::SIGTSTP, Signal::SIGCONT];
 /// Somebody else who gets each report (the exporter).
 pub type Observer = Box<dyn FnMut(&Report) + Send>;
 
+/// The terminal, ours until it is dropped; a panic gives it back before its message is printed.
+struct Screen(Terminal<CrosstermBackend<std::io::Stdout>>);
+
+/// The terminal is ours: given back once, since to leave the screen again would put the cursor over what was printed since.
+static TAKEN: AtomicBool = AtomicBool::new(false);
+
+impl Screen {
+    fn take() -> std::io::Result<Self> {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            give_back();
+            before(info);
+        }));
+        enable_raw_mode()?;
+        TAKEN.store(true, Ordering::Relaxed);
+        // from here on it is given back on every way out
+        let out = crossterm::execute!(std::io::stdout(), EnterAlternateScreen, Hide);
+        match out.and_then(|()| Terminal::new(CrosstermBackend::new(std::io::stdout()))) {
+            Ok(terminal) => Ok(Self(terminal)),
+            Err(e) => {
+                give_back();
+                Err(e)
+            }
+        }
+    }
+
+    /// Takes it back, empty. Asks it nothing: the thread that reads keys would swallow the answer.
+    fn again(&mut self) -> std::io::Result<()> {
+        enable_raw_mode()?;
+        TAKEN.store(true, Ordering::Relaxed);
+        crossterm::execute!(std::io::stdout(), EnterAlternateScreen, Clear(ClearType::All), Hide)?;
+        // what was drawn last is gone: the next picture is drawn whole
+        self.0.swap_buffers();
+        Ok(())
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        give_back();
+    }
+}
+
+/// Leaves the terminal as it was found; nothing can be done where that fails.
+fn give_back() {
+    if !TAKEN.swap(false, Ordering::Relaxed) {
+        return;
+    }
+    let _ = disable_raw_mode();
+    let _ = crossterm::execute!(std::io::stdout(), EndSynchronizedUpdate, LeaveAlternateScreen, Show);
+}
+
 /// Shows the source until the person quits or a signal comes. The terminal is as it was before, whatever
-/// happens: `ratatui` restores it in a panic, and here it is restored on every way out.
+/// happens.
 pub fn run(source: Box<dyn Source>, options: &Options, stop: &Stop, observer: Observer, wake: &Wake) -> Result<()> {
     let mut app = App::new(Theme::from_environment(), options.interval, options.throughput);
     app.port = options.port;
@@ -68,7 +132,7 @@ pub fn run(source: Box<dyn Source>, options: &Options, stop: &Stop, observer: Ob
     let (send, receive) = mpsc::channel();
     wake.set(send.clone());
     let interval_ms = Arc::new(AtomicU64::new(millis(options.interval)));
-    let mut terminal = ratatui::try_init().context("cannot use this terminal; --batch needs none")?;
+    let mut screen = Screen::take().context("cannot use this terminal; --batch needs none")?;
     let sampler = sampler(source, stop.clone(), Arc::clone(&interval_ms), observer, send.clone());
     std::thread::spawn(move || {
         while let Ok(event) = crossterm::event::read() {
@@ -79,14 +143,15 @@ pub fn run(source: Box<dyn Source>, options: &Options, stop: &Stop, observer: Ob
     });
     let result = (|| -> Result<()> {
         loop {
+            let terminal = &mut screen.0;
             let size = terminal.size().context("cannot ask the terminal for its size")?;
-            app.set_rows(view::table_rows(&app, ratatui::layout::Rect::new(0, 0, size.width, size.height)));
+            app.set_rows(view::table_rows(&app, Rect::new(0, 0, size.width, size.height)));
             // a terminal that knows it shows the whole picture at once, others ignore it
             crossterm::execute!(std::io::stdout(), BeginSynchronizedUpdate).context("cannot draw")?;
             terminal
                 .draw(|frame| {
                     let area = frame.area();
-                    view::draw(&app, area, frame.buffer_mut());
+                    (options.draw)(&app, area, frame.buffer_mut());
                     if let Some(at) = view::input_cursor(&app, area) {
                         frame.set_cursor_position(at);
                     }
@@ -100,7 +165,7 @@ pub fn run(source: Box<dyn Source>, options: &Options, stop: &Stop, observer: Ob
                     Message::Input(Input::Key(key)) if key.kind != KeyEventKind::Release => app.key(key),
                     Message::Signal(Signal::SIGTSTP) => app.suspend = true,
                     // somebody may have drawn on the screen meanwhile
-                    Message::Signal(Signal::SIGCONT) => again(&mut terminal).context("cannot use this terminal")?,
+                    Message::Signal(Signal::SIGCONT) => screen.again().context("cannot use this terminal")?,
                     Message::Input(_) | Message::Signal(_) => {}
                     Message::Report(report, state, events) => app.take(report, state, &events),
                     Message::Failed(e) => return Err(e),
@@ -111,15 +176,14 @@ pub fn run(source: Box<dyn Source>, options: &Options, stop: &Stop, observer: Ob
                 return Ok(());
             }
             if std::mem::take(&mut app.suspend) {
-                crossterm::execute!(std::io::stdout(), Show).context("cannot draw")?;
-                ratatui::restore();
+                give_back();
                 pause().context("cannot stop")?;
-                again(&mut terminal).context("cannot use this terminal")?;
+                screen.again().context("cannot use this terminal")?;
             }
         }
     })();
     stop.now();
-    ratatui::restore();
+    drop(screen);
     // the source lives in that thread: when it has ended, everything is detached
     if sampler.join().is_err() {
         anyhow::bail!("the sampling thread panicked; this is a bug");
@@ -135,15 +199,6 @@ fn pause() -> nix::Result<()> {
     stop.thread_unblock()?;
     signal::raise(Signal::SIGTSTP)?;
     stop.thread_block()
-}
-
-/// Takes the terminal back, empty. Asks it nothing: the thread that reads keys would swallow the answer.
-fn again(terminal: &mut ratatui::DefaultTerminal) -> std::io::Result<()> {
-    crossterm::terminal::enable_raw_mode()?;
-    crossterm::execute!(std::io::stdout(), EnterAlternateScreen, Clear(ClearType::All), Hide)?;
-    // what was drawn last is gone: the next picture is drawn whole
-    terminal.swap_buffers();
-    Ok(())
 }
 
 fn millis(d: Duration) -> u64 {
