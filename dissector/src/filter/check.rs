@@ -23,9 +23,9 @@ pub enum Test {
     Present(Source),
     Compare { left: Source, relation: Relation, all: bool, right: Constant },
     CompareFields { left: Source, relation: Relation, all: bool, right: Source },
-    In { left: Source, set: Vec<Element> },
-    Contains { left: Source, needle: Vec<u8> },
-    Matches { left: Source, regex: Regex },
+    In { left: Source, set: Vec<Element>, all: bool },
+    Contains { left: Source, needle: Vec<u8>, all: bool },
+    Matches { left: Source, regex: Regex, all: bool },
 }
 
 /// How two values relate.
@@ -39,30 +39,91 @@ pub enum Relation {
     LessEqual,
 }
 
-/// Where values come from: a field, perhaps a part or a function of it.
+/// Where values come from: a field, a part of one, or what is made of several.
 #[derive(Debug)]
-pub struct Source {
-    pub field: &'static Field,
-    /// Bytes of the frame in place of the value.
-    pub slice: Option<Vec<Slice>>,
-    pub function: Option<Function>,
-    pub mask: Option<u64>,
+pub enum Source {
+    /// Its values.
+    Field(&'static Field),
+    /// Those in some of the layers of its protocol.
+    Layer(&'static Field, Layer),
+    /// Bytes: of text as it prints, of everything else as it stands in the frame.
+    Slice(Box<Source>, Vec<Slice>),
+    Function(Function, Vec<Source>),
+    Negative(Box<Source>),
+    /// Each value of the one with each of the other.
+    Arithmetic(Arithmetic, Box<(Source, Source)>),
+    Constant(Constant, Kind),
+}
+
+/// Which of several layers of a protocol, counted from 1; from the last if negative.
+#[derive(Debug)]
+pub struct Layer {
+    /// The protocol's own field, one in each layer.
+    pub header: &'static Field,
+    pub which: Vec<Slice>,
+}
+
+/// What is done with two values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arithmetic {
+    And,
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    Modulo,
 }
 
 impl Source {
     /// What kind of value comes out.
     fn kind(&self) -> Kind {
-        match (&self.function, &self.slice) {
-            (Some(Function::Count | Function::Len), _) => Kind::Number,
-            (_, Some(_)) => Kind::Bytes,
-            _ => Kind::of(self.field.ty),
+        match self {
+            Self::Field(f) | Self::Layer(f, _) => Kind::of(f.ty),
+            Self::Slice(..) => Kind::Bytes,
+            Self::Function(Function::Count | Function::Len, _) => Kind::Number,
+            Self::Function(Function::Text | Function::Upper | Function::Lower, _) => Kind::Text,
+            Self::Function(_, arguments) => arguments.first().map_or(Kind::Number, Self::kind),
+            Self::Negative(inner) => inner.kind(),
+            Self::Arithmetic(_, both) => match &both.0 {
+                Self::Constant(..) => both.1.kind(),
+                left => left.kind(),
+            },
+            Self::Constant(_, kind) => *kind,
+        }
+    }
+
+    /// The field whose values these are as they stand: its names and limits go for literals.
+    const fn plain(&self) -> Option<&'static Field> {
+        match self {
+            Self::Field(f) | Self::Layer(f, _) => Some(f),
+            _ => None,
+        }
+    }
+
+    /// The first field in it, for messages.
+    fn field(&self) -> Option<&'static Field> {
+        match self {
+            Self::Field(f) | Self::Layer(f, _) => Some(f),
+            Self::Slice(inner, _) | Self::Negative(inner) => inner.field(),
+            Self::Function(_, arguments) => arguments.iter().find_map(Self::field),
+            Self::Arithmetic(_, both) => both.0.field().or_else(|| both.1.field()),
+            Self::Constant(..) => None,
+        }
+    }
+
+    /// What it is, in words.
+    fn is(&self) -> String {
+        match (self.plain(), self.field()) {
+            (Some(f), _) => format!("{} is {}", f.name, f.ty.name()),
+            (None, Some(f)) => format!("what is made of {} is {}", f.name, self.kind().name()),
+            (None, None) => format!("this is {}", self.kind().name()),
         }
     }
 }
 
 /// Kinds of values that can be compared with each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+pub enum Kind {
     Bool,
     Number,
     Ether,
@@ -88,6 +149,29 @@ impl Kind {
             _ => Self::Number,
         }
     }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Bool => "yes or no",
+            Self::Number => "a number",
+            Self::Ether => "an Ethernet address",
+            Self::Ipv4 => "an IPv4 address",
+            Self::Ipv6 => "an IPv6 address",
+            Self::Bytes | Self::Header => "bytes",
+            Self::Text => "text",
+            Self::Nanoseconds => "time",
+        }
+    }
+
+    /// Some bytes, and no address that is written in a way of its own.
+    const fn is_bytes(self) -> bool {
+        matches!(self, Self::Bytes | Self::Header | Self::Ether)
+    }
+
+    /// Can be compared with the other.
+    fn goes_with(self, other: Self) -> bool {
+        self == other || self.is_bytes() && other.is_bytes()
+    }
 }
 
 /// Functions of a field.
@@ -101,7 +185,27 @@ pub enum Function {
     Upper,
     /// Without capitals.
     Lower,
+    /// As text.
+    Text,
+    /// Without its sign.
+    Abs,
+    /// The least of all values of all arguments.
+    Min,
+    /// The greatest.
+    Max,
 }
+
+/// Functions by name.
+const FUNCTIONS: &[(&str, Function)] = &[
+    ("count", Function::Count),
+    ("len", Function::Len),
+    ("upper", Function::Upper),
+    ("lower", Function::Lower),
+    ("string", Function::Text),
+    ("abs", Function::Abs),
+    ("min", Function::Min),
+    ("max", Function::Max),
+];
 
 /// A part of some bytes; negative offsets count from the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -147,11 +251,11 @@ pub fn check(e: &Expr, names: &mut Reading<'_>) -> Result<Test, Fault> {
         Expr::Xor(all) => Test::Xor(all.iter().map(|e| check(e, names)).collect::<Result<_, _>>()?),
         Expr::Not(a) => Test::Not(Box::new(check(a, names)?)),
         Expr::Present(o) => Test::Present(must_be_source(o, names)?),
-        Expr::In { left, set } => {
+        Expr::In { left, set, all } => {
             let left = must_be_source(left, names)?;
             let elements = |left: &Source| set.iter().map(|(low, high)| element(left, low, high.as_ref())).collect();
             let (left, set) = typed(left, names, elements)?;
-            Test::In { left, set }
+            Test::In { left, set, all: *all }
         }
         Expr::Relation { left, op, place, right, all } => relation(left, *op, place, right, *all, names)?,
     })
@@ -188,7 +292,12 @@ fn relation(
         Op::LessEqual => (Relation::LessEqual, false),
         Op::Contains | Op::Matches => {
             let source = must_be_source(left, names)?;
-            return if op == Op::Contains { contains(source, right, names) } else { matches(source, right, names) };
+            let every = all == Some(true);
+            return if op == Op::Contains {
+                contains(source, right, every, names)
+            } else {
+                matches(source, right, every, names)
+            };
         }
         _ => return Err(Fault::new(place.clone(), "no relation")),
     };
@@ -197,24 +306,15 @@ fn relation(
     }
     match (source(left, names)?, source(right, names)?) {
         (Some(l), Some(r)) => {
-            if l.kind() != r.kind() {
-                return Err(Fault::new(
-                    place.clone(),
-                    format!(
-                        "{} is {}, {} is {}: they cannot be compared",
-                        l.field.name,
-                        l.field.ty.name(),
-                        r.field.name,
-                        r.field.ty.name()
-                    ),
-                ));
+            if !l.kind().goes_with(r.kind()) {
+                return Err(Fault::new(place.clone(), format!("{}, {}: they cannot be compared", l.is(), r.is())));
             }
             Ok(Test::CompareFields { left: l, relation, all: every, right: r })
         }
         (Some(l), None) => {
             let right = literal_only(right, names)?;
-            let (l, constant) = typed(l, names, |l| constant(l, right))?;
-            ordered(&l, relation, &constant, place)?;
+            let (l, constant) = typed(l, names, |l| constant(l, &right))?;
+            ordered(relation, &constant, place)?;
             Ok(Test::Compare { left: l, relation, all: every, right: constant })
         }
         (None, Some(r)) => {
@@ -226,8 +326,8 @@ fn relation(
                 same => same,
             };
             let left = literal_only(left, names)?;
-            let (r, constant) = typed(r, names, |r| constant(r, left))?;
-            ordered(&r, turned, &constant, place)?;
+            let (r, constant) = typed(r, names, |r| constant(r, &left))?;
+            ordered(turned, &constant, place)?;
             Ok(Test::Compare { left: r, relation: turned, all: every, right: constant })
         }
         (None, None) => Err(unknown_field(left, names)),
@@ -245,28 +345,23 @@ fn typed<T>(
         Ok(t) => return Ok((source, t)),
         Err(e) => e,
     };
-    let Some(other) = (names.vocabulary.other)(source.field) else { return Err(wrong) };
-    source.field = other;
+    let Source::Field(field) = source else { return Err(wrong) };
+    let Some(other) = (names.vocabulary.other)(field) else { return Err(wrong) };
+    source = Source::Field(other);
     let Ok(t) = read(&source) else { return Err(wrong) };
     names.wanted.insert(other);
     Ok((source, t))
 }
 
-fn ordered(source: &Source, relation: Relation, constant: &Constant, place: &Span) -> Result<(), Fault> {
+fn ordered(relation: Relation, constant: &Constant, place: &Span) -> Result<(), Fault> {
     let equality = matches!(relation, Relation::Equal | Relation::NotEqual);
     if !equality && matches!(constant, Constant::OneOf(_) | Constant::Masked { .. }) {
         return Err(Fault::new(place.clone(), "only == and != make sense with several values"));
     }
-    if !equality && source.kind() == Kind::Bool {
-        return Err(Fault::new(
-            place.clone(),
-            format!("{} is yes or no: only == and != make sense", source.field.name),
-        ));
-    }
     Ok(())
 }
 
-fn contains(left: Source, right: &Operand, names: &Reading<'_>) -> Result<Test, Fault> {
+fn contains(left: Source, right: &Operand, all: bool, names: &Reading<'_>) -> Result<Test, Fault> {
     let literal = literal_only(right, names)?;
     let needle = match (left.kind(), &literal.token) {
         (Kind::Text, t) => text_of(t).into_bytes(),
@@ -276,31 +371,25 @@ fn contains(left: Source, right: &Operand, names: &Reading<'_>) -> Result<Test, 
             hex_bytes(w).unwrap_or_else(|| w.clone().into_bytes())
         }
         _ => {
-            return Err(Fault::new(
-                literal.at.clone(),
-                format!("{} is {}: contains is for text and bytes", left.field.name, left.field.ty.name()),
-            ));
+            return Err(Fault::new(literal.at.clone(), format!("{}: contains is for text and bytes", left.is())));
         }
     };
     if needle.is_empty() {
         return Err(Fault::new(literal.at.clone(), "nothing to look for"));
     }
-    Ok(Test::Contains { left, needle })
+    Ok(Test::Contains { left, needle, all })
 }
 
-fn matches(left: Source, right: &Operand, names: &Reading<'_>) -> Result<Test, Fault> {
+fn matches(left: Source, right: &Operand, all: bool, names: &Reading<'_>) -> Result<Test, Fault> {
     let literal = literal_only(right, names)?;
     if !matches!(left.kind(), Kind::Text | Kind::Bytes | Kind::Header) {
-        return Err(Fault::new(
-            literal.at.clone(),
-            format!("{} is {}: matches is for text and bytes", left.field.name, left.field.ty.name()),
-        ));
+        return Err(Fault::new(literal.at.clone(), format!("{}: matches is for text and bytes", left.is())));
     }
-    let pattern = text_of(&literal.token);
+    let pattern = pattern_of(&literal.token);
     // as Wireshark: without regard to case, bytes rather than characters
     let regex = RegexBuilder::new(&pattern).case_insensitive(true).unicode(false).size_limit(MAX_REGEX).build();
     match regex {
-        Ok(regex) => Ok(Test::Matches { left, regex }),
+        Ok(regex) => Ok(Test::Matches { left, regex, all }),
         Err(e) => {
             // the last line of the error says what is wrong
             let text = e.to_string();
@@ -310,65 +399,207 @@ fn matches(left: Source, right: &Operand, names: &Reading<'_>) -> Result<Test, F
     }
 }
 
+/// A regular expression over bytes: those that are no ASCII stand for themselves.
+fn pattern_of(t: &Token) -> String {
+    let Token::Quoted(bytes) = t else { return text_of(t) };
+    bytes.iter().fold(String::new(), |mut out, b| {
+        if b.is_ascii() {
+            out.push(char::from(*b));
+        } else {
+            out.push_str(&format!("\\x{b:02x}"));
+        }
+        out
+    })
+}
+
 fn text_of(t: &Token) -> String {
     match t {
         Token::Word(w) => w.clone(),
         Token::Quoted(b) => String::from_utf8_lossy(b).into_owned(),
         Token::Char(c) => char::from(*c).to_string(),
-        Token::Slice(_) | Token::Op(_) => String::new(),
+        Token::Slice(_) | Token::Layer(_) | Token::Op(_) => String::new(),
     }
 }
 
-fn literal_only<'o>(o: &'o Operand, names: &Reading<'_>) -> Result<&'o Literal, Fault> {
-    if o.function.is_some() || o.slice.is_some() || o.mask.is_some() {
-        return Err(unknown_field(o, names));
+fn literal_only(o: &Operand, names: &Reading<'_>) -> Result<Literal, Fault> {
+    match o {
+        Operand::Value(l) => Ok(l.clone()),
+        Operand::Negative(inner, at) => match inner.as_ref() {
+            Operand::Value(l) => Ok(l.negative(at.start)),
+            _ => Err(unknown_field(o, names)),
+        },
+        _ => Err(unknown_field(o, names)),
     }
-    Ok(&o.value)
 }
 
+/// An error about the first literal of an operand, which ought to be a field.
 fn unknown_field(o: &Operand, names: &Reading<'_>) -> Fault {
-    Fault::new(o.value.at.clone(), (names.vocabulary.unknown)(&text_of(&o.value.token)))
+    match o {
+        Operand::Value(l) | Operand::Layer(l, ..) => {
+            Fault::new(l.at.clone(), (names.vocabulary.unknown)(&text_of(&l.token)))
+        }
+        Operand::Slice(inner, ..) | Operand::Negative(inner, _) => unknown_field(inner, names),
+        Operand::Function(_, at, arguments) => arguments
+            .first()
+            .map_or_else(|| Fault::new(at.clone(), "a field is missing here"), |a| unknown_field(a, names)),
+        Operand::Arithmetic(_, _, both) => unknown_field(&both.0, names),
+    }
 }
 
 fn must_be_source(o: &Operand, names: &mut Reading<'_>) -> Result<Source, Fault> {
     source(o, names)?.ok_or_else(|| unknown_field(o, names))
 }
 
-/// The field that an operand names; `None` if it is a literal.
-fn source(o: &Operand, names: &mut Reading<'_>) -> Result<Option<Source>, Fault> {
-    let Token::Word(name) = &o.value.token else { return Ok(None) };
-    let Some(field) = (names.vocabulary.find)(name) else { return Ok(None) };
+/// The field that a literal names.
+fn field(l: &Literal, names: &mut Reading<'_>) -> Option<&'static Field> {
+    let Token::Word(name) = &l.token else { return None };
+    let field = (names.vocabulary.find)(name)?;
     names.wanted.insert(field);
-    let function = match &o.function {
-        None => None,
-        Some((f, at)) => Some(match f.to_ascii_lowercase().as_str() {
-            "count" => Function::Count,
-            "len" => Function::Len,
-            "upper" => Function::Upper,
-            "lower" => Function::Lower,
-            _ => {
-                return Err(Fault::new(
-                    at.clone(),
-                    format!("no function is called {f}; there are count, len, upper, lower"),
-                ));
+    Some(field)
+}
+
+/// What an operand takes from a packet; `None` if it is a literal.
+fn source(o: &Operand, names: &mut Reading<'_>) -> Result<Option<Source>, Fault> {
+    Ok(Some(match o {
+        Operand::Value(l) => match field(l, names) {
+            Some(f) => Source::Field(f),
+            None => return Ok(None),
+        },
+        Operand::Layer(l, which, at) => {
+            let field = field(l, names).ok_or_else(|| unknown_field(o, names))?;
+            let protocol = field.name.split('.').next().unwrap_or("");
+            let header = (names.vocabulary.find)(protocol)
+                .filter(|f| f.ty == Type::None)
+                .ok_or_else(|| Fault::new(at.clone(), format!("{} belongs to no layer", field.name)))?;
+            names.wanted.insert(header);
+            Source::Layer(field, Layer { header, which: slices(which, at)? })
+        }
+        Operand::Slice(inner, text, at) => {
+            let inner = must_be_source(inner, names)?;
+            let slices = slices(text, at)?;
+            // a number has bytes in the frame, but what is made of one has not
+            if inner.plain().is_none() && !inner.kind().is_bytes() && inner.kind() != Kind::Text {
+                return Err(Fault::new(at.clone(), format!("{}: it has no bytes", inner.is())));
             }
-        }),
+            Source::Slice(Box::new(inner), slices)
+        }
+        Operand::Function(name, at, arguments) => call(name, at, arguments, names)?,
+        Operand::Negative(inner, at) => match source(inner, names)? {
+            None => return Ok(None),
+            Some(inner) if matches!(inner.kind(), Kind::Number | Kind::Nanoseconds) => {
+                Source::Negative(Box::new(inner))
+            }
+            Some(inner) => return Err(Fault::new(at.clone(), format!("{}: - is for numbers", inner.is()))),
+        },
+        Operand::Arithmetic(op, at, both) => arithmetic(*op, at, both, names)?,
+    }))
+}
+
+fn call(name: &str, at: &Span, arguments: &[Operand], names: &mut Reading<'_>) -> Result<Source, Fault> {
+    let Some((_, function)) = FUNCTIONS.iter().find(|(f, _)| f.eq_ignore_ascii_case(name)) else {
+        let known = FUNCTIONS.iter().map(|(f, _)| *f).collect::<Vec<_>>().join(", ");
+        return Err(Fault::new(at.clone(), format!("no function is called {name}; there are {known}")));
     };
-    if matches!(function, Some(Function::Upper | Function::Lower)) && field.ty != Type::Str {
-        return Err(Fault::new(o.value.at.clone(), format!("{name} is {}, not text", field.ty.name())));
+    let several = matches!(function, Function::Min | Function::Max);
+    if let Some(second) = arguments.get(1).filter(|_| !several) {
+        return Err(Fault::new(second.span(), format!("{name} takes one argument")));
     }
-    let slice = o.slice.as_ref().map(|(text, at)| slices(text, at)).transpose()?;
-    let mask = match &o.mask {
-        None => None,
-        Some(m) => {
-            if !(field.ty.is_integer() || field.ty == Type::Bool) || slice.is_some() {
-                return Err(Fault::new(o.span(), format!("{name} is {}: & is for numbers", field.ty.name())));
+    // literals mean what they mean for the fields among the arguments
+    let mut first = None;
+    for a in arguments {
+        if first.is_none() {
+            first = source(a, names)?;
+        }
+    }
+    let Some(first) = first else {
+        return Err(arguments
+            .first()
+            .map_or_else(|| Fault::new(at.clone(), "a field is missing here"), |a| unknown_field(a, names)));
+    };
+    let mut sources = Vec::with_capacity(arguments.len());
+    for a in arguments {
+        sources.push(match source(a, names)? {
+            Some(s) => s,
+            None => Source::Constant(free_constant(&first, &literal_only(a, names)?)?, first.kind()),
+        });
+    }
+    let wrong = |s: &Source, want: &str| Err(Fault::new(at.clone(), format!("{}: {name} is for {want}", s.is())));
+    for s in &sources {
+        let kind = s.kind();
+        match function {
+            Function::Count if s.plain().is_none() => return wrong(s, "fields"),
+            Function::Upper | Function::Lower if kind != Kind::Text => return wrong(s, "text"),
+            Function::Abs if !matches!(kind, Kind::Number | Kind::Nanoseconds) => return wrong(s, "numbers"),
+            Function::Text if matches!(kind, Kind::Header | Kind::Nanoseconds) => {
+                return wrong(s, "numbers, addresses and bytes");
             }
-            let n = number(&text_of(&m.token)).and_then(|n| u64::try_from(n).ok());
-            Some(n.ok_or_else(|| Fault::new(m.at.clone(), "a mask is a number, such as 0x8000"))?)
+            _ if !kind.goes_with(first.kind()) => return wrong(s, "values of one type"),
+            _ => {}
+        }
+    }
+    Ok(Source::Function(*function, sources))
+}
+
+fn arithmetic(op: Op, at: &Span, both: &(Operand, Operand), names: &mut Reading<'_>) -> Result<Source, Fault> {
+    let (left, right) = (source(&both.0, names)?, source(&both.1, names)?);
+    let constant = |other: &Source, o: &Operand, names: &Reading<'_>| -> Result<Source, Fault> {
+        Ok(Source::Constant(free_constant(other, &literal_only(o, names)?)?, other.kind()))
+    };
+    let (left, right) = match (left, right) {
+        (Some(l), Some(r)) => (l, r),
+        (Some(l), None) => {
+            let r = constant(&l, &both.1, names)?;
+            (l, r)
+        }
+        (None, Some(r)) => (constant(&r, &both.0, names)?, r),
+        (None, None) => {
+            // numbers among themselves
+            let number = |o: &Operand| -> Result<Source, Fault> {
+                let l = literal_only(o, names)?;
+                let n = number(&text_of(&l.token)).ok_or_else(|| unknown_field(o, names))?;
+                Ok(Source::Constant(Constant::Number(n), Kind::Number))
+            };
+            (number(&both.0)?, number(&both.1)?)
         }
     };
-    Ok(Some(Source { field, slice, function, mask }))
+    let (operation, sign) = match op {
+        Op::BitAnd => (Arithmetic::And, "&"),
+        Op::Plus => (Arithmetic::Add, "+"),
+        Op::Minus => (Arithmetic::Subtract, "-"),
+        Op::Star => (Arithmetic::Multiply, "*"),
+        Op::Divide => (Arithmetic::Divide, "/"),
+        _ => (Arithmetic::Modulo, "%"),
+    };
+    for side in [&left, &right] {
+        let fits = match (side.kind(), operation) {
+            (Kind::Number, _) | (Kind::Nanoseconds, Arithmetic::Add | Arithmetic::Subtract) => true,
+            (Kind::Bool | Kind::Bytes | Kind::Header | Kind::Ether | Kind::Ipv4 | Kind::Ipv6, op) => {
+                op == Arithmetic::And
+            }
+            _ => false,
+        };
+        if !fits {
+            return Err(Fault::new(at.clone(), format!("{}: {sign} is for numbers", side.is())));
+        }
+    }
+    if !left.kind().goes_with(right.kind()) {
+        return Err(Fault::new(at.clone(), format!("{}, {}: {sign} takes one type", left.is(), right.is())));
+    }
+    Ok(Source::Arithmetic(operation, Box::new((left, right))))
+}
+
+/// What a literal means beside a source, where it need not be one of its values.
+fn free_constant(source: &Source, l: &Literal) -> Result<Constant, Fault> {
+    match (source.kind(), number(&text_of(&l.token))) {
+        (Kind::Number | Kind::Bool, Some(n)) if matches!(l.token, Token::Word(_)) => Ok(Constant::Number(n)),
+        // one digit is a byte, as in slices
+        _ => match constant(source, l)? {
+            Constant::OneOf(_) | Constant::Masked { .. } => {
+                Err(Fault::new(l.at.clone(), "several values are meant by this: one is needed here"))
+            }
+            c => Ok(c),
+        },
+    }
 }
 
 /// `i:len`, `i-j`, `i`, `:len`, `i:`, several with commas.
@@ -449,10 +680,11 @@ fn hex_bytes(text: &str) -> Option<Vec<u8>> {
 
 /// What a literal means for the values of a source.
 fn constant(source: &Source, l: &Literal) -> Result<Constant, Fault> {
-    let field = source.field;
+    let field = source.plain();
     let text = text_of(&l.token);
     let is_text = matches!(l.token, Token::Quoted(_));
-    let wrong = |want: &str| Fault::new(l.at.clone(), format!("{} is {}: {want}", field.name, field.ty.name()));
+    let wrong = |want: &str| Fault::new(l.at.clone(), format!("{}: {want}", source.is()));
+    let is_date = field.is_some_and(|f| f.ty == Type::Time);
     match source.kind() {
         Kind::Text => Ok(Constant::Text(text)),
         Kind::Bool => match text.to_ascii_lowercase().as_str() {
@@ -468,14 +700,14 @@ fn constant(source: &Source, l: &Literal) -> Result<Constant, Fault> {
                 return Ok(Constant::Number(i128::from(c)));
             }
             if let Some(n) = number(&text).filter(|_| !is_text) {
-                if source.function.is_none() {
+                if let Some(field) = field {
                     fits(field, n, &l.at)?;
                 }
                 return Ok(Constant::Number(n));
             }
-            match field.values_of_name(&text).as_slice() {
+            match field.map(|f| f.values_of_name(&text)).unwrap_or_default().as_slice() {
                 [] => {
-                    let known = field.some_names(3);
+                    let known = field.map(|f| f.some_names(3)).unwrap_or_default();
                     let like = if known.is_empty() {
                         String::new()
                     } else {
@@ -487,17 +719,17 @@ fn constant(source: &Source, l: &Literal) -> Result<Constant, Fault> {
                 several => Ok(Constant::OneOf(several.to_vec())),
             }
         }
-        Kind::Nanoseconds => seconds(&text)
-            .or_else(|| if field.ty == Type::Time { date(&text) } else { None })
-            .map(Constant::Number)
-            .ok_or_else(|| {
-                wrong(if field.ty == Type::Time {
+        Kind::Nanoseconds => {
+            seconds(&text).or_else(|| if is_date { date(&text) } else { None }).map(Constant::Number).ok_or_else(|| {
+                wrong(if is_date {
                     "\"2026-11-30 20:26:14.5\" or seconds since 1970"
                 } else {
                     "seconds, such as 0.0015"
                 })
-            }),
-        Kind::Ether => match hex_bytes(&text) {
+            })
+        }
+        // 0200.0000.0001 is six bytes, too
+        Kind::Ether => match hex_bytes(&text).or_else(|| hex_bytes(&text.replace('.', ""))) {
             Some(b) if b.len() == 6 => Ok(Constant::Bytes(b)),
             _ => Err(wrong("an Ethernet address is six bytes, such as 02:00:00:00:00:01")),
         },
@@ -516,6 +748,10 @@ fn constant(source: &Source, l: &Literal) -> Result<Constant, Fault> {
 }
 
 fn fits(field: &Field, n: i128, at: &Span) -> Result<(), Fault> {
+    // -1 is less than all of them, and no mistake: what is compared with it may be the end of a range
+    if n < 0 {
+        return Ok(());
+    }
     let (low, high) = match field.ty {
         Type::U8 => (0, 0xff),
         Type::U16 => (0, 0xffff),

@@ -18,6 +18,8 @@ pub enum Token {
     Char(u8),
     /// What stands between `[` and `]`.
     Slice(String),
+    /// What stands behind `#`: which of several layers of a protocol.
+    Layer(String),
     /// Operator or bracket, canonical.
     Op(Op),
 }
@@ -46,6 +48,11 @@ pub enum Op {
     Matches,
     In,
     BitAnd,
+    Plus,
+    Minus,
+    Star,
+    Divide,
+    Modulo,
     Range,
     Any,
     All,
@@ -73,6 +80,11 @@ const SYMBOLS: &[(&str, Op)] = &[
     ("<", Op::Less),
     ("~", Op::Matches),
     ("&", Op::BitAnd),
+    ("+", Op::Plus),
+    ("-", Op::Minus),
+    ("*", Op::Star),
+    ("/", Op::Divide),
+    ("%", Op::Modulo),
 ];
 
 const WORDS: &[(&str, Op)] = &[
@@ -99,7 +111,7 @@ const WORDS: &[(&str, Op)] = &[
 ];
 
 fn is_word(c: char) -> bool {
-    c.is_alphanumeric() || matches!(c, '_' | '.' | ':' | '/' | '-' | '+')
+    c.is_alphanumeric() || matches!(c, '_' | '.' | ':' | '/' | '-')
 }
 
 /// Takes a filter apart.
@@ -142,6 +154,22 @@ pub fn tokens(text: &str) -> Result<Vec<(Range<usize>, Token)>, Fault> {
             out.push((start..at, Token::Slice(rest.get(1..end).unwrap_or("").to_owned())));
             continue;
         }
+        if let Some(which) = rest.strip_prefix('#') {
+            // #[1-2] or #1
+            let (layer, len) = match which.strip_prefix('[') {
+                Some(inner) => {
+                    let end = inner.find(']').ok_or_else(|| Fault::new(start..text.len(), "the layers have no ]"))?;
+                    (inner.get(..end), end + 3)
+                }
+                None => {
+                    let end = which.find(|c: char| !c.is_ascii_digit()).unwrap_or(which.len());
+                    (which.get(..end), end + 1)
+                }
+            };
+            at += len;
+            out.push((start..at, Token::Layer(layer.unwrap_or("").to_owned())));
+            continue;
+        }
         if let Some((symbol, op)) = SYMBOLS.iter().find(|(s, _)| rest.starts_with(s)) {
             at += symbol.len();
             out.push((start..at, Token::Op(*op)));
@@ -182,10 +210,24 @@ fn quoted(rest: &str, start: usize) -> Result<(Vec<u8>, usize), Fault> {
         }
         let Some((_, e)) = chars.next() else { break };
         out.push(match e {
+            'a' => 0x07,
+            'b' => 0x08,
+            'f' => 0x0c,
             'n' => b'\n',
-            't' => b'\t',
             'r' => b'\r',
-            '0' => 0,
+            't' => b'\t',
+            'v' => 0x0b,
+            '0'..='7' => {
+                let digits = rest.get(i + 1..).unwrap_or("").bytes().take(3).take_while(|b| (b'0'..=b'7').contains(b));
+                let (v, n) = digits.fold((0u32, 0), |(v, n), b| (v * 8 + u32::from(b - b'0'), n + 1));
+                let Ok(v) = u8::try_from(v) else {
+                    return Err(Fault::new(start + i..start + i + 4, "an octal escape goes to \\377"));
+                };
+                for _ in 1..n {
+                    chars.next();
+                }
+                v
+            }
             'x' => {
                 let digits = rest.get(i + 2..i + 4).and_then(|d| u8::from_str_radix(d, 16).ok());
                 let Some(v) = digits else {

@@ -2,7 +2,9 @@
 //!
 //! Text → tokens ([`lexer`]) → tree of tests ([`parser`]) → typed tests ([`check`]) → yes or no ([`eval`]). A field
 //! that comes several times matches as Wireshark 4 has it: `==`, `<` and their like if any occurrence does, `!=` only
-//! if none is equal; `===` asks for all, `!==` for any that differs.
+//! if none is equal; `===` asks for all, `!==` for any that differs, and `any` or `all` before a test decides it. Operands
+//! may be calculated (`+ - * / % &`, braces), made by functions (`string(ip.src)`), cut (`frame[12:2]`) and taken from one
+//! of several layers (`ip.src#2`).
 
 mod check;
 mod error;

@@ -6,9 +6,11 @@
 //!   xor     := and  { ("xor" | "^^") and }
 //!   and     := unary { ("and" | "&&") unary }
 //!   unary   := ("not" | "!") unary | "(" or ")" | test
-//!   test    := ["any" | "all"] operand [ relation operand { relation operand } | "in" set ]
-//!   operand := value [ "[" slice "]" ] [ "&" value ] | function "(" operand ")"
-//!   set     := "{" element { [","] element } "}"        element := value [ ".." value ]
+//!   test    := ["any" | "all"] operand [ relation operand { relation operand } | ["not"] "in" set ]
+//!   operand := sum { "&" sum }                          sum     := product { ("+" | "-") product }
+//!   product := factor { ("*" | "/" | "%") factor }      factor  := ("-" | "+") factor | item { "[" slice "]" }
+//!   item    := value [ "#" layers ] | function "(" operand { "," operand } ")" | "{" operand "}"
+//!   set     := "{" element { [","] element } "}"        element := ["-"] value [ ".." ["-"] value ]
 //! ```
 
 use std::ops::Range;
@@ -42,23 +44,37 @@ pub enum Expr {
     In {
         left: Operand,
         set: Vec<(Literal, Option<Literal>)>,
+        all: bool,
     },
 }
 
 /// One side of a relation.
 #[derive(Clone, Debug)]
-pub struct Operand {
-    pub value: Literal,
-    pub function: Option<(String, Span)>,
-    pub slice: Option<(String, Span)>,
-    pub mask: Option<Literal>,
+pub enum Operand {
+    /// A field's name or a value.
+    Value(Literal),
+    /// A field in some of the layers of its protocol.
+    Layer(Literal, String, Span),
+    /// Some bytes of it.
+    Slice(Box<Operand>, String, Span),
+    /// A function with its arguments; the span is the name's.
+    Function(String, Span, Vec<Operand>),
+    /// What is below zero of it; the span is the sign's.
+    Negative(Box<Operand>, Span),
+    /// Two of them make one; the span is the operator's.
+    Arithmetic(Op, Span, Box<(Operand, Operand)>),
 }
 
 impl Operand {
     pub fn span(&self) -> Span {
-        let start = self.function.as_ref().map_or(self.value.at.start, |(_, s)| s.start);
-        let end = self.mask.as_ref().map(|m| m.at.end).or(self.slice.as_ref().map(|(_, s)| s.end));
-        start..end.unwrap_or(self.value.at.end)
+        match self {
+            Self::Value(l) => l.at.clone(),
+            Self::Layer(l, _, at) => l.at.start..at.end,
+            Self::Slice(inner, _, at) => inner.span().start..at.end,
+            Self::Function(_, at, arguments) => at.start..arguments.last().map_or(at.end, |a| a.span().end),
+            Self::Negative(inner, at) => at.start..inner.span().end,
+            Self::Arithmetic(_, _, both) => both.0.span().start..both.1.span().end,
+        }
     }
 }
 
@@ -170,8 +186,13 @@ impl<'t> Parser<'t> {
         };
         self.at += usize::from(all.is_some());
         let left = self.operand()?;
+        // any but not in the set: not one of them is in it, as with !=
+        let not =
+            matches!(self.tokens.get(self.at..self.at + 2), Some([(_, Token::Op(Op::Not)), (_, Token::Op(Op::In))]));
+        self.at += usize::from(not);
         if self.eat(Op::In) {
-            return Ok(Expr::In { left, set: self.set()? });
+            let set = Expr::In { left, set: self.set()?, all: all == Some(true) };
+            return Ok(if not { Expr::Not(Box::new(set)) } else { set });
         }
         let Some((op, place)) = self.relation() else { return Ok(Expr::Present(left)) };
         let mut right = self.operand()?;
@@ -205,33 +226,82 @@ impl<'t> Parser<'t> {
     }
 
     fn operand(&mut self) -> Result<Operand, Fault> {
+        self.arithmetic(&[Op::BitAnd], |p| {
+            p.arithmetic(&[Op::Plus, Op::Minus], |p| p.arithmetic(&[Op::Star, Op::Divide, Op::Modulo], Self::factor))
+        })
+    }
+
+    /// `part op part op …`, from the left.
+    fn arithmetic(&mut self, ops: &[Op], part: impl Fn(&mut Self) -> Result<Operand, Fault>) -> Result<Operand, Fault> {
+        let mut left = part(self)?;
+        let mut count = 0;
+        while let Some((at, Token::Op(op))) = self.peek()
+            && ops.contains(op)
+        {
+            count += 1;
+            if count > MAX_DEPTH {
+                return Err(Fault::new(at.clone(), format!("more than {MAX_DEPTH} operators in a row")));
+            }
+            self.at += 1;
+            left = Operand::Arithmetic(*op, at.clone(), Box::new((left, part(self)?)));
+        }
+        Ok(left)
+    }
+
+    fn factor(&mut self) -> Result<Operand, Fault> {
+        self.depth += 1;
+        let depth = self.depth;
+        // whatever depth the tests have, calculations may have as much again
+        if depth > 2 * MAX_DEPTH {
+            return Err(Fault::new(self.here(), format!("nested more than {MAX_DEPTH} deep")));
+        }
+        let here = self.here();
+        let mut operand = if self.eat(Op::Minus) {
+            Operand::Negative(Box::new(self.factor()?), here)
+        } else if self.eat(Op::Plus) {
+            self.factor()?
+        } else if self.eat(Op::OpenSet) {
+            let inner = self.operand()?;
+            let here = self.here();
+            if !self.eat(Op::CloseSet) {
+                return Err(Fault::new(here, "a } is missing here"));
+            }
+            inner
+        } else {
+            self.item()?
+        };
+        while let Some((at, Token::Slice(s))) = self.peek() {
+            self.depth += 1; // slices of slices nest, too
+            if self.depth > 2 * MAX_DEPTH {
+                return Err(Fault::new(at.clone(), format!("nested more than {MAX_DEPTH} deep")));
+            }
+            operand = Operand::Slice(Box::new(operand), s.clone(), at.clone());
+            self.at += 1;
+        }
+        self.depth = depth - 1;
+        Ok(operand)
+    }
+
+    fn item(&mut self) -> Result<Operand, Fault> {
         let value = self.value("a field or a value is missing here")?;
         if let Token::Word(name) = &value.token
             && self.eat(Op::Open)
         {
-            let inner = self.value("a field is missing here")?;
-            let mut inner = self.part(inner)?;
+            let mut arguments = vec![self.operand()?];
+            while self.eat(Op::Comma) {
+                arguments.push(self.operand()?);
+            }
             let here = self.here();
             if !self.eat(Op::Close) {
-                return Err(Fault::new(here, "a ) is missing here (functions do not nest)"));
+                return Err(Fault::new(here, "a ) is missing here"));
             }
-            inner.function = Some((name.clone(), value.at));
-            return Ok(inner);
+            return Ok(Operand::Function(name.clone(), value.at, arguments));
         }
-        self.part(value)
-    }
-
-    /// A value, perhaps a slice of it or masked.
-    fn part(&mut self, value: Literal) -> Result<Operand, Fault> {
-        let mut operand = Operand { value, function: None, slice: None, mask: None };
-        if let Some((at, Token::Slice(s))) = self.peek() {
-            operand.slice = Some((s.clone(), at.clone()));
+        if let Some((at, Token::Layer(which))) = self.peek() {
             self.at += 1;
+            return Ok(Operand::Layer(value, which.clone(), at.clone()));
         }
-        if self.eat(Op::BitAnd) {
-            operand.mask = Some(self.value("a mask is missing here")?);
-        }
-        Ok(operand)
+        Ok(Operand::Value(value))
     }
 
     fn value(&mut self, missing: &str) -> Result<Literal, Fault> {
@@ -258,11 +328,33 @@ impl<'t> Parser<'t> {
                 }
                 return Ok(set);
             }
-            let low = self.value("a value or } is missing here")?;
+            let low = self.element("a value or } is missing here")?;
             let high =
-                if self.eat(Op::Range) { Some(self.value("the end of the range is missing here")?) } else { None };
+                if self.eat(Op::Range) { Some(self.element("the end of the range is missing here")?) } else { None };
             set.push((low, high));
             self.eat(Op::Comma);
+        }
+    }
+
+    /// A value, perhaps with a sign.
+    fn element(&mut self, missing: &str) -> Result<Literal, Fault> {
+        let here = self.here();
+        let negative = self.eat(Op::Minus);
+        if !negative {
+            self.eat(Op::Plus);
+        }
+        let value = self.value(missing)?;
+        Ok(if negative { value.negative(here.start) } else { value })
+    }
+}
+
+impl Literal {
+    /// With a minus before it, which stands at `start`.
+    pub fn negative(&self, start: usize) -> Self {
+        let at = start..self.at.end;
+        match &self.token {
+            Token::Word(w) => Self { token: Token::Word(format!("-{w}")), at },
+            other => Self { token: other.clone(), at },
         }
     }
 }
