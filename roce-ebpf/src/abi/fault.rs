@@ -70,6 +70,10 @@ pub const EVENT_RING_BYTES: u32 = 1 << 20;
 pub const FRAME_RING_BYTES: u32 = 1 << 25;
 /// Bytes of the ring buffer for watched packets.
 pub const WATCH_RING_BYTES: u32 = 1 << 23;
+/// A PSN that lies further than this from the last one of its space is of another life of the queue pair: its PSNs, their
+/// transmissions and its messages count anew. More than [`crate::sequence::RESTART`], for here nobody looks at how many
+/// PSNs a READ takes. UD has no order and no such thing.
+pub const RESTART: u32 = 1 << 18;
 /// Mark on a packet that the duplicate action has cloned, so that the clone is not looked at again.
 pub const CLONE_MARK: u32 = 0x524f_4345;
 

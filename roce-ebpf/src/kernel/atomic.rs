@@ -16,3 +16,23 @@ pub unsafe fn fetch_add(p: *mut u64, n: u64) -> u64 {
     }
     v
 }
+
+/// Writes `new` if the value is still `old`; whether it was. Atomic over all CPUs.
+///
+/// # Safety
+/// `p` must point into a map value.
+#[inline(always)]
+pub unsafe fn replace(p: *mut u64, old: u64, new: u64) -> bool {
+    let found: u64;
+    // SAFETY: the caller vouches for `p`; map values are aligned to eight bytes. The instruction works on r0.
+    unsafe {
+        asm!(
+            "r0 = cmpxchg_64({p} + 0, r0, {new})",
+            p = in(reg) p,
+            new = in(reg) new,
+            inout("r0") old => found,
+            options(nostack)
+        );
+    }
+    found == old
+}

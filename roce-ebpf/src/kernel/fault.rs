@@ -28,7 +28,7 @@ use roce_ebpf::abi::fault::{
 use roce_ebpf::abi::key::NO_QP;
 use roce_ebpf::checksum;
 
-use super::atomic::fetch_add;
+use super::atomic::{fetch_add, replace};
 use super::ctx::Ctx;
 use super::outer::{Net, Outer};
 use super::roce::{self, Parsed};
@@ -383,7 +383,10 @@ fn faulted<C: Act>(ctx: &C, p: &Parsed, config: &FaultConfig) -> (Verdict, u32) 
     if fired == 0 || unsafe { bpf_ktime_get_ns() } > config.until_ns {
         return passed;
     }
-    (act(ctx, p, config, opcode, &key, &seen, fired - 1), fired)
+    match act(ctx, p, config, opcode, &key, &seen, fired - 1) {
+        Some(verdict) => (verdict, fired),
+        None => passed,
+    }
 }
 
 #[inline(always)]
@@ -508,8 +511,16 @@ fn history(p: &Parsed, opcode: &FaultOpcode, key: &FaultFlowKey, space: u32) -> 
         }
         let newest = latest.read_volatile();
         let ahead = Psn::new(p.psn).distance(Psn::new(newest));
-        let psn = newest.wrapping_add_signed(ahead);
-        if ahead > 0 {
+        let mut psn = newest.wrapping_add_signed(ahead);
+        if ahead.unsigned_abs() > abi::RESTART && opcode.flags & abi::OPCODE_DETH == 0 {
+            // two laps up, where nothing of the life before is remembered
+            psn = (newest & 0xff00_0000).wrapping_add(2 << 24) | p.psn;
+            first.write_volatile(p.psn);
+            latest.write_volatile(psn);
+            if space == abi::SPACE_REQUEST {
+                (*flow).messages = [0; abi::CLASS_SLOTS];
+            }
+        } else if ahead > 0 {
             latest.write_volatile(psn);
         }
         let id = (*flow).id;
@@ -696,10 +707,11 @@ fn fires(p: &Parsed, config: &FaultConfig, seen: &Seen, i: u32, rule: &FaultRule
         }
         if rule.interval_ns != 0 {
             let at = &raw mut (*s).rate_at;
-            if at.read_volatile() > now {
+            let free = at.read_volatile();
+            // where two CPUs come at once, one is too many
+            if free > now || !replace(at, free, now + rule.interval_ns) {
                 return false;
             }
-            at.write_volatile(now + rule.interval_ns);
         }
         rule.count == 0 || fetch_add(&raw mut (*s).chosen, 1) < rule.count
     }
@@ -720,7 +732,7 @@ unsafe fn occupy(at: *mut u64, now: u64, cost: u64) -> u64 {
     }
 }
 
-/// Does what the rule says, and reports it.
+/// Does what the rule says, and reports it; `None` if the packet has not what the action needs.
 #[inline(always)]
 fn act<C: Act>(
     ctx: &C,
@@ -730,23 +742,20 @@ fn act<C: Act>(
     key: &FaultFlowKey,
     seen: &Seen,
     index: u32,
-) -> Verdict {
-    let Some(rule) = FAULT_RULES.get(index) else { return Verdict::Pass };
+) -> Option<Verdict> {
+    let rule = FAULT_RULES.get(index)?;
     let counters = FAULT_COUNTERS.get_ptr_mut(0);
     // SAFETY: a field of a map value.
     let serial = counters.map_or(0, |c| unsafe { fetch_add(&raw mut (*c).serials, 1) } + 1);
     let Some(mut slot) = FAULT_EVENTS.reserve::<FaultEvent>(0) else {
         bump!(events_lost);
-        return match apply(ctx, p, config, opcode, rule) {
-            Some(v) => {
-                tally!(index, injected);
-                v
-            }
-            None => {
-                tally!(index, not_applicable);
-                Verdict::Pass
-            }
-        };
+        let done = apply(ctx, p, config, opcode, rule);
+        if done.is_some() {
+            tally!(index, injected);
+        } else {
+            tally!(index, not_applicable);
+        }
+        return done;
     };
     let event = slot.as_mut_ptr();
     // SAFETY: the slot is as large as the event, and every field that is read is written.
@@ -768,7 +777,7 @@ fn act<C: Act>(
     let Some(verdict) = apply(ctx, p, config, opcode, rule) else {
         slot.discard(0);
         tally!(index, not_applicable);
-        return Verdict::Pass;
+        return None;
     };
     tally!(index, injected);
     // SAFETY: as above.
@@ -786,7 +795,7 @@ fn act<C: Act>(
             bump!(frames_lost);
         }
     }
-    verdict
+    Some(verdict)
 }
 
 macro_rules! frame {

@@ -163,7 +163,7 @@ pub fn run(
         omitted: 0,
         frames: HashMap::new(),
         frame_bytes: 0,
-        witness: watch.then(|| Witness::new(port)),
+        witness: watch.then(|| Witness::new(port, &scenario.rules)),
     };
     let deadline = begun + limit;
     let mut ended = None;
@@ -219,7 +219,6 @@ pub fn run(
             tallies: &tallies,
             counters,
             roce_packets: passed.roce,
-            injections: &seen.injections,
             witness: seen.witness.as_mut(),
             command: ended.as_ref(),
             dry: options.dry,
@@ -273,6 +272,9 @@ struct Collected {
 impl Collected {
     fn drain(&mut self, engine: &mut Engine) {
         while let Some(i) = engine.next_injection() {
+            if let Some(w) = &mut self.witness {
+                w.hit(&i);
+            }
             if self.injections.len() < MOST_LISTED { self.injections.push(i) } else { self.omitted += 1 }
         }
         while let Some(w) = engine.next_frame() {
