@@ -172,6 +172,7 @@ const ASKS: &[(&str, &[&str])] = &[
     ("drops the first connection requests", &["cm-repeated-request"]),
     ("UC: gaps stay", &["loss"]),
     ("UC has no repair", &["reordering"]),
+    ("about the first PSN", &["psn-disagree"]),
 ];
 
 /// What the names of scenarios ask for.

@@ -23,6 +23,7 @@ pub mod report;
 pub mod row;
 pub mod sequence;
 pub mod stall;
+pub mod standing;
 pub mod state;
 
 use hashbrown::HashMap;
@@ -654,7 +655,14 @@ impl Context<'_> {
     }
 
     fn sent(&self, again: bool, late: bool) -> Sent {
-        Sent { number: self.place.number, at: self.place.at, ip_id: self.net.ip_id.unwrap_or(0), again, late }
+        Sent {
+            number: self.place.number,
+            at: self.place.at,
+            ip_id: self.net.ip_id.unwrap_or(0),
+            again,
+            late,
+            opcode: self.op.byte,
+        }
     }
 }
 
@@ -1051,7 +1059,10 @@ fn response(f: &mut Flow, mut peer: Option<&mut Flow>, c: &Context<'_>, info: &m
         }
         return;
     };
-    f.msn = Some(aeth.msn());
+    if c.op.kind == Kind::Ack {
+        let standing = f.standing.get_or_insert_default();
+        standing.take(aeth.syndrome().verdict(), psn, aeth.msn(), c.place.number);
+    }
     // up to where this acknowledges
     let mut covered = psn;
     let mut alarm = None;
@@ -1094,12 +1105,12 @@ fn response(f: &mut Flow, mut peer: Option<&mut Flow>, c: &Context<'_>, info: &m
             if let Some(p) = peer.as_deref_mut() {
                 other = p.recent.as_ref().and_then(|r| r.get(psn, Role::Request)).map_or(0, |s| s.number);
                 if what != Happened::NakSequence {
-                    let target = p.targets.as_ref().and_then(|t| t.refused_by(psn));
-                    if let Some(t) = target {
-                        other = if other == 0 { t.packet } else { other };
+                    let refused = p.refused(psn);
+                    if let Some(r) = refused {
+                        other = if other == 0 { r.packet } else { other };
                     }
                     let t = f.trouble.get_or_insert_default();
-                    t.refused = t.refused.or(target);
+                    t.refused = t.refused.or(refused);
                 }
             }
             f.note(c.event(what, other, 0));

@@ -18,6 +18,8 @@ pub struct Sent {
     pub again: bool,
     /// It came after a later PSN.
     pub late: bool,
+    /// Opcode byte.
+    pub opcode: u8,
 }
 
 /// Direct-mapped: PSN modulo 32, requests and responses apart. Older entries give way.
@@ -33,6 +35,8 @@ const VALID: u64 = 1 << 63;
 const AGAIN: u64 = 1 << 62;
 const RESPONSE: u64 = 1 << 61;
 const LATE: u64 = 1 << 60;
+/// Bits above the PSN.
+const OPCODE: u32 = 40;
 
 impl Default for Recent {
     fn default() -> Self {
@@ -56,13 +60,17 @@ impl Recent {
         if tag & IDENTITY != want {
             return None;
         }
-        #[expect(clippy::cast_possible_truncation, reason = "the low 16 bits hold the identification")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "the low 16 bits hold the identification, eight more the opcode"
+        )]
         Some(Sent {
             number: u64::from(*self.number.get(i)?),
             at: *self.at.get(i)?,
             ip_id: tag as u16,
             again: tag & AGAIN != 0,
             late: tag & LATE != 0,
+            opcode: (tag >> OPCODE) as u8,
         })
     }
 
@@ -72,7 +80,11 @@ impl Recent {
         let (Some(t), Some(a), Some(n)) = (self.tags.get_mut(i), self.at.get_mut(i), self.number.get_mut(i)) else {
             return;
         };
-        *t = tag | u64::from(sent.ip_id) | if sent.again { AGAIN } else { 0 } | if sent.late { LATE } else { 0 };
+        *t = tag
+            | u64::from(sent.ip_id)
+            | u64::from(sent.opcode) << OPCODE
+            | if sent.again { AGAIN } else { 0 }
+            | if sent.late { LATE } else { 0 };
         *a = sent.at;
         #[expect(clippy::cast_possible_truncation, reason = "the low half is kept")]
         {
@@ -88,7 +100,7 @@ mod tests {
     #[test]
     fn roles_and_age() {
         let mut r = Recent::default();
-        let sent = |n| Sent { number: n, at: Timestamp(5), ip_id: 7, again: n == 2, late: n == 1 };
+        let sent = |n| Sent { number: n, at: Timestamp(5), ip_id: 7, again: n == 2, late: n == 1, opcode: 0x15 };
         r.put(Psn::new(3), Role::Request, sent(1));
         r.put(Psn::new(3), Role::Response, sent(2));
         assert_eq!(r.get(Psn::new(3), Role::Request), Some(sent(1)));

@@ -5,13 +5,14 @@ use super::flight::Flight;
 use super::histogram::Histogram;
 use super::key::Key;
 use super::reaction::{Pace, Reaction};
-use super::reads::Reads;
+use super::reads::{MTUS, Reads, packets_of};
 use super::recent::Recent;
 use super::row::{Ecn, Endpoint, FlowRow, IcrcCounts, Naks, OpcodeCounts};
 use super::sequence::Sequence;
+use super::standing::Standing;
 use crate::capture::Timestamp;
 use crate::frame::mistake::Mistake;
-use crate::wire::{Psn, Transport};
+use crate::wire::{Op, Psn, Role, Transport};
 
 /// Why a sender sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -169,6 +170,17 @@ pub struct Target {
     pub opcode: u8,
 }
 
+/// The request that a NAK refuses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// Packet that began it where that names remote memory, else the packet with the refused PSN.
+    pub packet: u64,
+    /// Opcode byte of that packet.
+    pub opcode: u8,
+    /// The remote memory that it names; a SEND names none.
+    pub target: Option<Target>,
+}
+
 const TARGETS: usize = 4;
 
 /// Everything about a flow's troubles, made when the first one comes.
@@ -187,7 +199,7 @@ pub struct Trouble {
     /// It was looked into.
     pub explained: bool,
     /// Request refused by the first NAK other than a sequence error.
-    pub refused: Option<Target>,
+    pub refused: Option<Refused>,
 }
 
 /// What a flow that sends again leaves behind; made when that first happens, so that healthy flows stay small.
@@ -367,8 +379,8 @@ pub struct Flow {
     pub message: Message,
     /// The latest response left a READ response unfinished.
     pub responding: bool,
-    /// Latest MSN in an AETH.
-    pub msn: Option<u32>,
+    /// The first answers, as long as they say one thing.
+    pub standing: Option<Box<Standing>>,
 
     /// Largest First or Middle payload that is a path MTU, bytes; 0 while unknown.
     pub mtu: u32,
@@ -479,7 +491,7 @@ impl Flow {
             rewinding: None,
             message: Message::default(),
             responding: false,
-            msn: None,
+            standing: None,
             mtu: 0,
             cm_mtu: 0,
             read_depth: (0, 0),
@@ -563,6 +575,18 @@ impl Flow {
     /// Notes a trouble.
     pub fn note(&mut self, event: Event) {
         self.trouble.get_or_insert_default().events.add(event);
+    }
+
+    /// What a NAK for this PSN refuses, of the requests that this flow sent.
+    pub fn refused(&self, psn: Psn) -> Option<Refused> {
+        let kind = |opcode: u8| Op::of(opcode).map(|o| o.kind);
+        let sent = self.recent.as_ref().and_then(|r| r.get(psn, Role::Request));
+        let target = self.targets.as_ref().and_then(|t| t.holding(psn, self.path_mtu()));
+        match (target.filter(|t| sent.is_none_or(|s| kind(s.opcode) == kind(t.opcode))), sent) {
+            (Some(t), _) => Some(Refused { packet: t.packet, opcode: t.opcode, target: Some(t) }),
+            (None, Some(s)) => Some(Refused { packet: s.number, opcode: s.opcode, target: None }),
+            (None, None) => None,
+        }
     }
 
     /// Path MTU by all that is known of this direction.
@@ -662,8 +686,14 @@ impl Targets {
         self.ring.iter().flatten().map(|t| t.r_key)
     }
 
-    /// The one that starts nearest at or before this PSN.
-    pub fn refused_by(&self, psn: Psn) -> Option<Target> {
-        self.ring.iter().flatten().filter(|t| psn.distance(t.psn) >= 0).min_by_key(|t| psn.distance(t.psn)).copied()
+    /// The one whose packets hold this PSN; `mtu` 0 if it is not known.
+    pub fn holding(&self, psn: Psn, mtu: u32) -> Option<Target> {
+        let mtu = if mtu == 0 { MTUS[0] } else { mtu };
+        self.ring
+            .iter()
+            .flatten()
+            .filter(|t| (0..i64::from(packets_of(t.len, mtu))).contains(&i64::from(psn.distance(t.psn))))
+            .min_by_key(|t| psn.distance(t.psn))
+            .copied()
     }
 }

@@ -31,6 +31,7 @@ pub mod needless;
 pub mod one_way;
 pub mod order;
 pub mod pause;
+pub mod psn_disagree;
 pub mod read_depth;
 pub mod retry;
 pub mod rnr;
@@ -86,6 +87,7 @@ pub const RULES: &[Rule] = &[
     cm::find,
     retry::find,
     nak::find,
+    psn_disagree::find,
     one_way::find,
     icmp::find,
     rnr::find,

@@ -4,34 +4,15 @@
 use super::{Finding, Map, Seen, Severity, evidence, name};
 use crate::flow::event::Happened;
 use crate::flow::row::Endpoint;
-use crate::flow::state::Flow;
+use crate::flow::state::{Flow, Refused};
+use crate::wire::opcode::Position;
 use crate::wire::{Kind, Op};
 
-const KINDS: &[(Happened, &str, &str, &str)] = &[
-    (
-        Happened::NakRemoteAccess,
-        "nak-remote-access",
-        "remote access error",
-        "The key is unknown there (wrong R_Key, other protection domain, region deregistered), the region does not grant this access, or the address range leaves it.",
-    ),
-    (
-        Happened::NakInvalidRequest,
-        "nak-invalid-request",
-        "invalid request",
-        "The QP does not allow this operation (qp_access_flags), more READs or atomics were outstanding than max_dest_rd_atomic, the message is longer than the receive buffer, or the packets do not make a message (path MTU of the two ends differs).",
-    ),
-    (
-        Happened::NakRemoteOperational,
-        "nak-remote-operational",
-        "remote operational error",
-        "The responder could not carry the request out: a bad receive work request (its scatter list, its local key), or its own hardware.",
-    ),
-    (
-        Happened::NakOther,
-        "nak-other",
-        "a reserved or RD reason",
-        "The code is not one that a responder of this service should send.",
-    ),
+const KINDS: &[(Happened, &str, &str)] = &[
+    (Happened::NakRemoteAccess, "nak-remote-access", "remote access error"),
+    (Happened::NakInvalidRequest, "nak-invalid-request", "invalid request"),
+    (Happened::NakRemoteOperational, "nak-remote-operational", "remote operational error"),
+    (Happened::NakOther, "nak-other", "a reserved or RD reason"),
 ];
 
 /// Looks for refusals.
@@ -54,33 +35,27 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
         }
     }
     for f in a.flows().filter(refusing) {
-        for (what, code, words, meaning) in KINDS {
+        for (what, code, words) in KINDS {
             let Some(e) = f.trouble.as_ref().and_then(|t| t.events.first(*what)) else { continue };
             let peer = a.peer(f);
-            let target = f.trouble.as_ref().and_then(|t| t.refused);
-            let culprit = target.map_or_else(
-                || "The request that it refuses is not in the capture.".to_owned(),
-                |t| {
-                    format!(
-                        "Refused: packet {}, {} at address {:#x}, R_Key {:#x}, {} bytes.",
-                        t.packet,
-                        Op::of(t.opcode).map_or("request", |o| o.name),
-                        t.va,
-                        t.r_key,
-                        t.len
-                    )
-                },
-            );
+            let refused = f.trouble.as_ref().and_then(|t| t.refused);
+            let target = refused.and_then(|r| r.target);
+            let culprit = match refused {
+                None => "The request that it refuses is not in the capture.".to_owned(),
+                Some(r) => {
+                    let memory = target.map_or(String::new(), |t| {
+                        format!(" at address {:#x}, R_Key {:#x}, {} bytes", t.va, t.r_key, t.len)
+                    });
+                    format!("Refused: packet {}, {}{memory}.", r.packet, Op::of(r.opcode).map_or("request", |o| o.name))
+                }
+            };
             let other = target.and_then(|t| keys.get(&(f.src, t.r_key))?.iter().find(|o| Some(o.id) != f.pair));
             let key = other.map_or(String::new(), |o| format!(" The same R_Key is used on {}.", name(o)));
-            let other_kind = target.is_some_and(|t| Op::of(t.opcode).is_some_and(|o| o.kind == Kind::Send));
             let mut packets = evidence([f], &[*what]);
-            if let Some(t) = target
-                && !packets.contains(&t.packet)
-                && !other_kind
-            {
-                packets.insert(0, t.packet);
-            }
+            packets.extend(refused.map(|r| r.packet));
+            packets.sort_unstable();
+            packets.dedup();
+            let meaning = meaning(*what, refused, peer);
             out.push(Finding {
                 code,
                 severity: Severity::Error,
@@ -96,4 +71,61 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
             });
         }
     }
+}
+
+/// What can lead to such a refusal, for this request and after what the flow has shown.
+fn meaning(what: Happened, refused: Option<Refused>, requester: Option<&Flow>) -> String {
+    let op = refused.and_then(|r| Op::of(r.opcode));
+    let kind = op.map(|o| o.kind);
+    match what {
+        Happened::NakRemoteAccess => "The key is unknown there (wrong R_Key, other protection domain, region deregistered), the region does not grant this access, or the address range leaves it.".to_owned(),
+        Happened::NakInvalidRequest => invalid_request(op, refused, requester),
+        Happened::NakRemoteOperational if kind == Some(Kind::Send) => "The responder could not take it: its receive work request is bad (shorter than the message, its scatter list, its local key), or its own hardware.".to_owned(),
+        Happened::NakRemoteOperational => "The responder could not carry the request out: a bad work request of its own (scatter list, local key), or its own hardware.".to_owned(),
+        _ => "The code is not one that a responder of this service should send.".to_owned(),
+    }
+}
+
+/// Causes of an invalid request NAK, those that the flow itself makes likely first.
+fn invalid_request(op: Option<&Op>, refused: Option<Refused>, requester: Option<&Flow>) -> String {
+    let mut causes: Vec<String> = Vec::new();
+    let kind = op.map(|o| o.kind);
+    let remote =
+        |k: Kind| matches!(k, Kind::Write | Kind::ReadRequest | Kind::Atomic | Kind::AtomicWrite | Kind::Flush);
+    if kind == Some(Kind::Atomic)
+        && let Some(t) = refused.and_then(|r| r.target)
+        && t.va % 8 != 0
+    {
+        causes.push("the address of an atomic must be a multiple of 8".to_owned());
+    }
+    let sizes = || match requester.map_or(0, Flow::path_mtu) {
+        0 => "the packets do not make a message (path MTU of the two ends differs)".to_owned(),
+        mtu => format!(
+            "the packets do not make a message: they carry {mtu} bytes, the path MTU of the responder may be another"
+        ),
+    };
+    let many = op.is_some_and(|o| o.position != Position::Only);
+    // messages of one packet were taken: rights are in order, sizes are not
+    let sizes_first = many && requester.is_some_and(|p| p.small_acked);
+    if sizes_first {
+        causes.push(sizes());
+    }
+    if kind.is_none_or(remote) {
+        causes.push("the QP does not allow this operation (qp_access_flags)".to_owned());
+    }
+    if kind.is_none_or(|k| matches!(k, Kind::ReadRequest | Kind::Atomic)) {
+        let depth = requester.map_or(0, |p| p.read_depth.0);
+        let most = if depth > 1 { format!(" (up to {depth} here)") } else { String::new() };
+        causes.push(format!("more READs or atomics were outstanding{most} than max_dest_rd_atomic"));
+    }
+    if kind.is_none_or(|k| k == Kind::Send) {
+        causes.push("the message is longer than the receive buffer".to_owned());
+    }
+    if !sizes_first && (kind.is_none() || many) {
+        causes.push(sizes());
+    }
+    if causes.is_empty() {
+        causes.push("the operation is not one that this responder or its QP supports".to_owned());
+    }
+    format!("Possible: {}.", causes.join("; or "))
 }

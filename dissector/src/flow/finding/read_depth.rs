@@ -1,6 +1,7 @@
 //! Code `read-depth-exceeded`: more READs and atomics under way than the responder takes.
 
 use super::{Finding, Seen, Severity, name};
+use crate::wire::{Kind, Op};
 
 /// Looks at outstanding READs.
 pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
@@ -11,6 +12,11 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
             (f.connection == Some(c.id)).then(|| c.end(side).responder_resources).flatten()
         });
         let refused = a.peer(f).map_or(0, |p| p.naks.invalid_request);
+        // a WRITE or a SEND is refused for other reasons
+        let reads = a
+            .peer(f)
+            .and_then(|p| p.trouble.as_ref()?.refused)
+            .is_none_or(|r| Op::of(r.opcode).is_none_or(|o| matches!(o.kind, Kind::ReadRequest | Kind::Atomic)));
         let depth = f.read_depth.0;
         match limit {
             Some(l) if depth > u32::from(l) => out.push(Finding {
@@ -21,7 +27,7 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
                 flow: Some(f.id),
                 packets: vec![f.read_depth.1],
             }),
-            None if refused > 0 && depth > 1 => out.push(Finding {
+            None if refused > 0 && depth > 1 && reads => out.push(Finding {
                 code: "read-depth-exceeded",
                 severity: Severity::Warning,
                 title: format!("{}: an invalid request NAK with {depth} READs and atomics under way", name(f)),
