@@ -1338,11 +1338,27 @@ fn gap_in_responses(f: &mut Flow, peer: Option<&Flow>, c: &Context<'_>, start: P
     }
 }
 
+/// The path MTU is another than the distances between READs made it look: what they seemed to take beyond their
+/// own length was passed over.
+fn unguess(p: &mut Flow, number: u64) {
+    let mtu = p.mtu;
+    for r in p.reads.iter_mut().filter(|r| !r.done && r.span > packets_of(r.len, mtu)) {
+        let own = packets_of(r.len, mtu);
+        p.req.passed_over(r.psn.plus(i32::try_from(own).unwrap_or(1)), r.span - own, true, number);
+        r.span = own;
+    }
+}
+
 /// Matches a data-bearing response with the request in `p` that it answers.
 fn answer(p: &mut Flow, f: &Flow, c: &Context<'_>, learnt: bool, info: &mut PacketInfo) {
     let psn = c.psn();
-    if f.mtu != 0 && p.mtu == 0 && p.cm_mtu == 0 && (learnt || c.op.position == Position::First) {
-        // a full packet of a response: now every READ's length in packets is known
+    if f.mtu != 0 && (learnt || c.op.position == Position::First) {
+        // a full packet of a response: now every READ's length in packets is known, and where the requester sent no
+        // data of its own, what the distance between two READs seemed to say no longer counts
+        if p.mtu != 0 && p.mtu != f.mtu && p.goodput == 0 {
+            p.mtu = f.mtu;
+            unguess(p, c.place.number);
+        }
         let mut end = None;
         for r in p.reads.iter_mut().filter(|r| r.span == 0) {
             r.span = packets_of(r.len, f.mtu);
