@@ -7,6 +7,9 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use dissector::capture::Timestamp;
+use dissector::flow::{Analyzer, Place};
+use dissector::frame::icrc::{Verdict, Why};
 use dissector::frame::{Frame, LinkType};
 use dissector::wire::ROCE_UDP_PORT;
 use roce_tests::netns::{NetNs, Pair};
@@ -154,6 +157,7 @@ fn batch_report_equals_what_was_sent() {
     let a = pair.a.run(|| RawSocket::open("a0")).unwrap().unwrap();
     let b = pair.b.run(|| RawSocket::open("b0")).unwrap().unwrap();
     let mut expected = BTreeMap::new();
+    let mut analyzer = Analyzer::default();
     let (mut packets, mut bytes) = (0u64, 0u64);
     for (i, path) in all_captures().iter().enumerate() {
         let recording = Recording::open(path).unwrap();
@@ -172,6 +176,11 @@ fn batch_report_equals_what_was_sent() {
             }
             assert!(count(&mut expected, &bytes_sent));
             packets += 1;
+            let f = Frame::parse(&bytes_sent, bytes_sent.len(), LinkType::ETHERNET, ROCE_UDP_PORT);
+            let place = Place { number: packets, at: Timestamp(i64::try_from(packets).unwrap() * 1000) };
+            if let Some(Ok(p)) = f.packet() {
+                analyzer.push(place, &f, &p, Verdict::Unchecked(Why::Off));
+            }
             bytes += bytes_sent.len() as u64;
         }
     }
@@ -190,6 +199,44 @@ fn batch_report_equals_what_was_sent() {
         assert_eq!(got.get(key), Some(want), "{key:?}");
     }
     assert_eq!(got.len(), expected.len(), "no flow that was not sent");
+    analyzer.settle();
+    let analysed: Vec<Value> = analyzer.lines().map(|l| serde_json::to_value(l).unwrap()).collect();
+    let key = |f: &Value| {
+        let datagram = f["transport"] == "UD";
+        (f["src"].to_string(), f["dst"].to_string(), f["dest_qp"].as_u64(), datagram.then(|| f["src_qp"].as_u64()))
+    };
+    let mut different = Vec::new();
+    for live in report["flows"].as_array().unwrap() {
+        let mut same = analysed.iter().filter(|f| key(f) == key(live));
+        let (Some(want), None) = (same.next(), same.next()) else { panic!("{live} has no one flow of the analysis") };
+        for (name, got) in live.as_object().unwrap() {
+            let want = &want[name];
+            let equal = match name.as_str() {
+                // numbers of each side's own, its clock, and rates
+                "id" | "first" | "last" | "pps" | "bps" => true,
+                // the kernel believes every ICRC
+                "icrc" => got["unchecked"] == live["packets"],
+                // known less often live, never otherwise
+                "src_qp" => got.is_null() || got == want,
+                "pair" => got.is_null() || !want.is_null(),
+                // copies by the network count as sent again
+                "retransmitted" => {
+                    got.as_u64() == want.as_u64().zip(want_copies(&analysed, live, key)).map(|(a, b)| a + b)
+                }
+                "duplicates" => *got == 0,
+                _ => got == want,
+            };
+            if !equal {
+                different.push(format!("{:?} {name}: live {got}, analysed {want}", key(live)));
+            }
+        }
+    }
+    assert!(different.is_empty(), "{}", different.join("\n"));
+}
+
+/// Copies that the analysis found in a flow.
+fn want_copies<K: PartialEq>(analysed: &[Value], live: &Value, key: impl Fn(&Value) -> K) -> Option<u64> {
+    analysed.iter().find(|f| key(f) == key(live))?["duplicates"].as_u64()
 }
 
 fn fails(command: &mut Command) -> (Option<i32>, String) {
@@ -374,6 +421,27 @@ fn an_interface_goes_down_and_up_again() {
         a.send(f).unwrap();
     }
     r.until(&sent(2));
+}
+
+/// An interface that gets another name is counted on; one that is deleted is told, and what it counted stays.
+#[test]
+fn an_interface_is_renamed_and_deleted() {
+    need_root!();
+    let pair = Pair::new().unwrap();
+    let r = Reports::start(&pair.b, &["-i", "b0"]);
+    r.until("no RoCE flow seen yet");
+    pair.b.ip(&["link", "set", "b0", "name", "other0"]).unwrap();
+    r.until("Note: b0 is called other0 now");
+    let a = pair.a.run(|| RawSocket::open("a0")).unwrap().unwrap();
+    let frames = small_frames();
+    for f in &frames {
+        a.send(f).unwrap();
+    }
+    let all = format!("since the start: {} packets", frames.len());
+    r.until(&all);
+    pair.b.ip(&["link", "del", "other0"]).unwrap();
+    r.until("Note: b0 is gone");
+    r.until(&all);
 }
 
 /// bpf(2) with the first bytes of its attributes.

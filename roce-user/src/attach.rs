@@ -10,7 +10,7 @@ use aya::programs::{ProgramError, ProgramInfo};
 use roce_ebpf::abi::global;
 
 use crate::error::{Error, refused};
-use crate::iface::{Interface, Xdp, XdpHolder, XdpMode};
+use crate::iface::{self, Interface, Xdp, XdpHolder, XdpMode};
 use crate::kernel_log::KernelLog;
 use crate::load::{self, Options};
 
@@ -111,11 +111,18 @@ impl Tap {
     /// What has changed since attaching, as sentences: interface gone or down, our program replaced.
     pub fn trouble(&self) -> Vec<String> {
         let name = &self.interface.name;
-        let Ok(now) = Interface::named(name) else { return vec![format!("{name} is gone")] };
-        if now.index != self.interface.index {
-            return vec![format!("{name} is another interface now: start again to see it")];
-        }
+        let Ok(all) = iface::all() else { return Vec::new() };
+        let Some(now) = all.iter().find(|i| i.index == self.interface.index) else {
+            return vec![if all.iter().any(|i| i.name == *name) {
+                format!("{name} is another interface now: start again to see it")
+            } else {
+                format!("{name} is gone; what it counted stays")
+            }];
+        };
         let mut out = Vec::new();
+        if now.name != *name {
+            out.push(format!("{name} is called {} now", now.name));
+        }
         if !now.up {
             out.push(format!("{name} is down"));
         } else if !now.running {

@@ -9,7 +9,11 @@
 //! latest events: time, why, what the packet says
 //! ```
 
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
 use dissector::flow::row::Endpoint;
+use dissector::wire::opcode::Op;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -46,13 +50,26 @@ pub fn draw(app: &App, area: Rect, buf: &mut Buffer) {
         put_right(buf, area, area.width.saturating_sub(1), 0, &state, t.dim());
     }
     let wide = area.width >= 100;
+    let happened = app.events.iter().filter(|e| e.is_about(r)).count();
+    // where there is little room, the counters come first
     let plots = match area.height {
-        0..=26 => 2,
+        0..=13 => 0,
+        14..=26 => 2,
         27..=40 => 3,
         _ => 6,
     };
-    let all = facts(app, flow, back);
-    let room = area.height.saturating_sub(1 + plots + 1 + 5);
+    let mut all = facts(app, flow, back);
+    if !wide {
+        all.extend(by_opcode(app, flow, back));
+    }
+    // a title and what happened, which needs no more than it has
+    let told = match (area.height, happened) {
+        (0..=13, _) => 0,
+        (_, 0) => 2,
+        (14..=26, n) => 1 + n.min(4),
+        (_, n) => 1 + n.min(8),
+    };
+    let room = area.height.saturating_sub(1 + plots + u16::try_from(told).unwrap_or(0));
     let left = Rect { y: area.y + 1, height: room, width: if wide { 64 } else { area.width }, ..area };
     let lines = usize::from(left.height.saturating_sub(1));
     let more = all.len() > lines;
@@ -67,7 +84,7 @@ pub fn draw(app: &App, area: Rect, buf: &mut Buffer) {
     put_right(buf, left, 59, 0, &title, if back.is_some() { t.head() } else { t.dim() });
     for (y, f) in all.iter().skip(first).take(lines).enumerate() {
         let y = u16::try_from(y).unwrap_or(0) + 1;
-        put(buf, left, 1, y, f.name, t.dim());
+        put(buf, left, 1, y, &shorten(&f.name, 26), t.dim());
         put_right(buf, left, 38, y, &f.forward.0, f.forward.1);
         if let Some(b) = &f.back {
             put_right(buf, left, 59, y, &b.0, b.1);
@@ -89,7 +106,7 @@ pub fn draw(app: &App, area: Rect, buf: &mut Buffer) {
 }
 
 struct Fact {
-    name: &'static str,
+    name: Cow<'static, str>,
     forward: (String, Style),
     back: Option<(String, Style)>,
 }
@@ -102,7 +119,7 @@ fn facts(app: &App, flow: &Flow, back: Option<&Flow>) -> Vec<Fact> {
     let mut out: Vec<Fact> = Vec::new();
     let plain = t.text();
     let mut add = |name: &'static str, of: &dyn Fn(&Flow) -> (String, Style)| {
-        out.push(Fact { name, forward: of(flow), back: back.map(of) });
+        out.push(Fact { name: name.into(), forward: of(flow), back: back.map(of) });
     };
     let rate = |f: &Flow, m: Metric| per_second(f.delta(m), interval);
     add("packets/s", &|f| (si(rate(f, Metric::Packets)), t.strong()));
@@ -162,8 +179,21 @@ fn facts(app: &App, flow: &Flow, back: Option<&Flow>) -> Vec<Fact> {
     out
 }
 
+/// Packets by opcode, as facts: where there is no room for them beside.
+fn by_opcode(app: &App, flow: &Flow, back: Option<&Flow>) -> Vec<Fact> {
+    let both = [Some(flow), back].into_iter().flatten();
+    let met: BTreeSet<u8> = both.flat_map(|f| f.row.opcodes.iter().map(|(o, _)| o)).collect();
+    let cell = |n: u64| if n == 0 { ("0".to_owned(), app.theme.dim()) } else { (grouped(n), app.theme.text()) };
+    met.into_iter()
+        .map(|o| Fact {
+            name: Op::of(o).map_or_else(|| format!("{o:#04x}").into(), |o| o.name.into()),
+            forward: cell(flow.row.opcodes.get(o)),
+            back: back.map(|b| cell(b.row.opcodes.get(o))),
+        })
+        .collect()
+}
+
 fn opcodes(app: &App, flow: &Flow, back: Option<&Flow>, area: Rect, buf: &mut Buffer) {
-    use dissector::wire::opcode::Op;
     put(buf, area, 1, 0, "packets by opcode", app.theme.head());
     let mut lines: Vec<(bool, u8, u64)> = flow.row.opcodes.iter().map(|(o, n)| (true, o, n)).collect();
     if let Some(b) = back {
@@ -179,6 +209,9 @@ fn opcodes(app: &App, flow: &Flow, back: Option<&Flow>, area: Rect, buf: &mut Bu
 }
 
 fn history(app: &App, flow: &Flow, area: Rect, buf: &mut Buffer) {
+    if area.height == 0 {
+        return;
+    }
     let Some(h) = &flow.history else {
         let why = if flow.phase == Phase::Active {
             "too many flows to keep a history of this one"
@@ -199,6 +232,9 @@ fn history(app: &App, flow: &Flow, area: Rect, buf: &mut Buffer) {
 }
 
 fn events(app: &App, flow: &Flow, area: Rect, buf: &mut Buffer) {
+    if area.height == 0 {
+        return;
+    }
     put(buf, area, 1, 0, "latest events", app.theme.head());
     let room = usize::from(area.height.saturating_sub(1));
     let about = |e: &&crate::tui::event::Told| e.is_about(&flow.row);

@@ -36,6 +36,7 @@ fn entries(style: &Shown) -> Vec<Entry> {
         ("▼ ▲", "sorted by this column, largest or smallest first"),
         ("1.2k", "k M G T: thousand, million …; bits and bytes too, in powers of 1000"),
         ("dim", "no packet in the last interval"),
+        ("▁▃█", "plots: a column an interval, the latest at the right, full is the peak of those shown"),
     ] {
         out.push(Entry::Word(sign.to_owned(), meaning.to_owned()));
     }

@@ -140,6 +140,13 @@ fn head(app: &App, area: Rect, buf: &mut Buffer) {
             put(buf, left, 20, y + 1, &format!("! in no flow: {}", count(lost)), t.bad());
         } else if r.totals.events_lost > 0 {
             put(buf, left, 20, y + 1, &format!("! events lost: {}", count(r.totals.events_lost)), t.warn());
+        } else {
+            let columns = r.history.iter(r.number).len().min(usize::from(left.width.saturating_sub(21)));
+            if columns > 1 {
+                // one column an interval
+                let shown = units::span(columns as f64 * app.interval.as_secs_f64());
+                put_right(buf, left, left.width.saturating_sub(1), y + 1, &format!("plots: last {shown}"), t.dim());
+            }
         }
     }
     marks(app, Rect { x: area.x + left.width, width: area.width - left.width, ..area }, buf);
@@ -188,14 +195,19 @@ fn marks(app: &App, area: Rect, buf: &mut Buffer) {
             (_, _, true) => app.theme.bad(),
             (_, _, false) => app.theme.warn(),
         };
-        put(buf, room, 0, y, name, if total > 0 { app.theme.text() } else { app.theme.dim() });
         let x = 10 + room.width.saturating_sub(20) / 2;
-        let rate = if new > 0 { format!("{}/s", si(per_second(new, r.interval_s))) } else { "·".to_owned() };
-        // on a narrow screen: a blank before the rate, and one after the name
-        let end = (x + 3).min(room.width.saturating_sub(wide(&rate).saturating_add(2)));
-        let all = count(total);
+        // on a narrow screen: a blank before the rate, and one after the name; the rate's unit is the first to go
+        let place = |rate: &str| (x + 3).min(room.width.saturating_sub(wide(rate).saturating_add(2)));
+        let (all, short) = (count(total), si(total as f64));
+        let speed = si(per_second(new, r.interval_s));
+        let mut rate = if new > 0 { format!("{speed}/s") } else { "·".to_owned() };
+        if new > 0 && wide(&short).saturating_add(wide(name)) >= place(&rate) {
+            rate = speed;
+        }
+        let end = place(&rate);
         let fits = wide(&all).saturating_add(wide(name)) < end;
-        put_right(buf, room, end, y, &if fits { all } else { si(total as f64) }, style);
+        put(buf, room, 0, y, name, if total > 0 { app.theme.text() } else { app.theme.dim() });
+        put_right(buf, room, end, y, if fits { &all } else { &short }, style);
         put_right(buf, room, room.width.saturating_sub(1), y, &rate, if new > 0 { style } else { app.theme.dim() });
     }
 }
