@@ -362,6 +362,177 @@ fn killed_and_gone() {
     assert_eq!(Running::fault(&pair.b, &["once", "-i", "b0", "--drop"]).finish().0, 1);
 }
 
+/// Filters of the netlink way on an interface.
+fn filters(ns: &NetNs, interface: &str) -> usize {
+    let said = |at: &str| ns.command("tc", &["filter", "show", "dev", interface, at]).unwrap();
+    [said("ingress"), said("egress")].iter().flat_map(|s| s.lines()).filter(|l| l.contains("roce_fault")).count()
+}
+
+#[test]
+fn filters_of_older_kernels_do_the_same_and_leave_with_us() {
+    need_root!();
+    for duplicate in [false, true] {
+        let pair = Pair::new().unwrap();
+        let socket = udp(&pair.b);
+        let a = raw(&pair.a, "a0");
+        // copies on the way in and losses on the way out take TC
+        let (ns, interface) = if duplicate { (&pair.b, "b0") } else { (&pair.a, "a0") };
+        let what: &[&str] =
+            if duplicate { &["--duplicate", "--direction", "in"] } else { &["--drop", "--direction", "out"] };
+        let common = ["--tc-mode", "netlink", "--qp", "0x11", "--nth", "2", "--json", "-"];
+        let fault = Running::fault(ns, &[&["once", "-i", interface][..], what, &common].concat());
+        assert_eq!(filters(ns, interface), 1);
+        assert_eq!(programs(ns, interface), [] as [&str; 0], "no link, no XDP");
+        for psn in 0..4 {
+            a.send(&send_only(psn)).unwrap();
+        }
+        a.send(&end()).unwrap();
+        let mut got = received(&socket);
+        let (code, report) = fault.report();
+        assert_eq!((code, &report["rules"][0]["injected"]), (0, &Value::from(1)), "{report}");
+        if duplicate {
+            let mut b = [0; 2048];
+            if got.len() == 4 {
+                // the copy takes the long way round
+                let n = socket.recv(&mut b).expect("the copy arrives");
+                assert!(n > 12);
+                got.push(u32::from_be_bytes([0, b[9], b[10], b[11]]));
+            }
+            got.sort_unstable();
+            assert_eq!(got, [0, 1, 1, 2, 3]);
+        } else {
+            assert_eq!(got, [0, 2, 3]);
+        }
+        assert_eq!(filters(ns, interface), 0);
+    }
+}
+
+#[test]
+fn a_filter_that_is_left_alone_lets_everything_pass_and_the_next_run_takes_it_away() {
+    need_root!();
+    let pair = Pair::new().unwrap();
+    let socket = udp(&pair.b);
+    let a = raw(&pair.a, "a0");
+    let args =
+        ["once", "-i", "a0", "--drop", "--direction", "out", "--qp", "0x11", "--tc-mode", "netlink", "--for", "1h"];
+    let mut fault = Running::fault(&pair.a, &args);
+    // longer than it would last alone: it is told that we live
+    let begun = std::time::Instant::now();
+    while begun.elapsed() < Duration::from_secs(6) {
+        a.send(&send_only(1)).unwrap();
+        a.send(&end()).unwrap();
+        assert_eq!(received(&socket), [] as [u32; 0]);
+    }
+    fault.child.kill().unwrap(); // SIGKILL
+    fault.child.wait().unwrap();
+    let alone = std::time::Instant::now();
+    while {
+        a.send(&send_only(2)).unwrap();
+        a.send(&end()).unwrap();
+        received(&socket).is_empty()
+    } {
+        assert!(alone.elapsed() < Duration::from_secs(10), "packets are still lost");
+    }
+    assert!(alone.elapsed() <= Duration::from_secs(6), "{:?}", alone.elapsed());
+    assert_eq!(filters(&pair.a, "a0"), 1, "the kernel keeps a filter");
+    let next = Running::fault(&pair.a, &args);
+    assert_eq!(filters(&pair.a, "a0"), 1, "the one that was left is gone");
+    next.finish();
+    assert_eq!(filters(&pair.a, "a0"), 0);
+}
+
+#[test]
+fn the_time_limit_counts_from_when_the_rules_are_active() {
+    need_root!();
+    let pair = Pair::new().unwrap();
+    let spawned = std::time::Instant::now();
+    let mut fault = Running::fault(&pair.b, &["once", "-i", "b0", "--drop", "--for", "700ms", "--json", "-"]);
+    let loading = spawned.elapsed();
+    let mut out = String::new();
+    fault.child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+    let all = spawned.elapsed();
+    assert_eq!(fault.child.wait().unwrap().code(), Some(1), "nothing came by");
+    let report: Value = serde_json::from_str(&out).unwrap();
+    let lasted = report["duration_s"].as_f64().unwrap();
+    assert!((0.7..5.0).contains(&lasted), "{lasted}");
+    // what loading took is not taken from it
+    assert!(all >= Duration::from_millis(650) + loading, "{all:?} in all, {loading:?} until active");
+}
+
+#[test]
+fn large_frames_are_broken_in_their_far_end_on_the_way_out_and_in() {
+    need_root!();
+    for name in ["mtu4096_write", "mtu4096_read", "mtu4096_ud_send"] {
+        let recording = Recording::open(&captures().join(format!("{name}.pcap"))).unwrap();
+        let change = Change { macs: Some((Pair::MAC_A, Pair::MAC_B)), ..Change::default() };
+        let frames: Vec<_> = recording.frames.iter().map(|f| recording.changed(f, change)).collect();
+        let payload = |frame: &[u8]| {
+            let f = Frame::parse(frame, frame.len(), LinkType::ETHERNET, ROCE_UDP_PORT);
+            let p = f.packet().unwrap().unwrap();
+            let start = f.transport.unwrap().start + 12 + p.op.map_or(0, dissector::wire::Op::headers_len);
+            (start, p.payload_len)
+        };
+        for direction in ["out", "in"] {
+            for kind in ["payload", "icrc", "truncate"] {
+                let pair = Pair::with_mtu(9000).unwrap();
+                let (a, b) = (raw(&pair.a, "a0"), raw(&pair.b, "b0"));
+                let (ns, interface) = if direction == "out" { (&pair.a, "a0") } else { (&pair.b, "b0") };
+                let what: &[&str] = match kind {
+                    "payload" => &["--corrupt", "payload", "--offset", "3900"],
+                    "icrc" => &["--corrupt", "icrc"],
+                    _ => &["--truncate", "4100"],
+                };
+                let dir = tempfile::tempdir().unwrap();
+                let pcap = dir.path().join("hit.pcapng").display().to_string();
+                let common = ["once", "-i", interface, "--direction", direction, "--size", ">=4000"];
+                let fault = Running::fault(ns, &[&common[..], what, &["--json", "-", "--pcap", &pcap]].concat());
+                for f in &frames {
+                    a.send(f).unwrap();
+                }
+                a.send(&end()).unwrap();
+                let got = arrived(&b);
+                let (code, report) = fault.report();
+                assert_eq!(code, 0, "{report}");
+                assert_eq!(got.len(), frames.len(), "{name}: {kind} {direction}");
+                let mut hit = Vec::new();
+                for (sent, got) in frames.iter().zip(&got) {
+                    let (start, len) = payload(sent);
+                    let mut wanted = sent.clone();
+                    if sent.len() >= 4000 {
+                        match kind {
+                            "payload" if len > 3900 => wanted[start + 3900] ^= 1,
+                            "payload" => {}
+                            "icrc" => {
+                                wanted[ETH_LEN + 4] ^= 0xff;
+                                wanted[ETH_LEN + 5] ^= 0xff;
+                                wanted[ETH_LEN + 10..ETH_LEN + 12].fill(0);
+                                let sum = ipv4_checksum(&wanted[ETH_LEN..ETH_LEN + IPV4_LEN]);
+                                wanted[ETH_LEN + 10..ETH_LEN + 12].copy_from_slice(&sum.to_be_bytes());
+                            }
+                            _ => wanted.truncate(4100),
+                        }
+                    }
+                    // what is cut on its way in is cut at TC, which a packet socket of the receiver comes before
+                    let seen = if kind == "truncate" && direction == "in" { sent } else { &wanted };
+                    assert!(got == seen, "{name}: {kind} {direction}, {} bytes became {}", sent.len(), got.len());
+                    if wanted != *sent {
+                        hit.push(wanted);
+                    }
+                }
+                let injected = hit.len() as u64;
+                assert!(injected > 0);
+                assert_eq!(report["rules"][0]["injected"].as_u64(), Some(injected), "{name}: {kind} {direction}");
+                let mut reader = dissector::capture::Reader::open(Path::new(&pcap)).unwrap();
+                let mut written = Vec::new();
+                while let Some(r) = reader.next().unwrap() {
+                    written.push(r.bytes.to_vec());
+                }
+                assert!(written == hit, "{name}: {kind} {direction}: other frames in the file than on the wire");
+            }
+        }
+    }
+}
+
 #[test]
 fn the_command_dies_with_us() {
     need_root!();

@@ -4,7 +4,8 @@
 use std::io;
 
 use aya::Ebpf;
-use aya::programs::tc::{self, SchedClassifierLinkId, TcAttachType, TcError};
+use aya::programs::links::LinkOrder;
+use aya::programs::tc::{self, NlOptions, SchedClassifierLinkId, TcAttachOptions, TcAttachType, TcError};
 use aya::programs::xdp::{XdpError, XdpMode as AyaMode};
 use aya::programs::{ProgramError, ProgramInfo};
 use roce_ebpf::abi::global;
@@ -24,6 +25,25 @@ pub enum Mode {
     Driver,
     /// Generic.
     Skb,
+}
+
+/// How a TC program is attached.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Tc {
+    /// By a link (TCX, since 6.6), else as a filter.
+    #[default]
+    Auto,
+    /// As a filter of a clsact qdisc, by netlink: what kernels before 6.6 have.
+    Netlink,
+}
+
+impl Tc {
+    /// Whether a link holds the program, that ends with us.
+    pub(crate) fn is_link(self) -> bool {
+        // TCX came with 6.6
+        self == Self::Auto
+            && aya::util::KernelVersion::current().is_ok_and(|v| v >= aya::util::KernelVersion::new(6, 6, 0))
+    }
 }
 
 /// How to attach.
@@ -79,7 +99,7 @@ impl Tap {
                 Ingress::Xdp(mode)
             }
             Err(Error::XdpTaken { holder, .. }) if how.tc_if_taken || holder.is_fault() => {
-                attach_tc(&mut ebpf, &interface, global::TC_INGRESS, TcAttachType::Ingress)?;
+                attach_tc(&mut ebpf, &interface, global::TC_INGRESS, TcAttachType::Ingress, Tc::Auto)?;
                 notes.push(format!(
                     "an XDP program is already on {name} ({holder}): incoming packets are seen at TC, after it"
                 ));
@@ -88,7 +108,7 @@ impl Tap {
             Err(e) => return Err(e),
         };
         if !how.no_egress {
-            attach_tc(&mut ebpf, &interface, global::TC_EGRESS, TcAttachType::Egress)?;
+            attach_tc(&mut ebpf, &interface, global::TC_EGRESS, TcAttachType::Egress, Tc::Auto)?;
         }
         if !interface.up {
             notes.push(format!("{name} is down (`ip link set {name} up`)"));
@@ -197,6 +217,7 @@ pub(crate) fn attach_tc(
     i: &Interface,
     program: &str,
     at: TcAttachType,
+    how: Tc,
 ) -> Result<SchedClassifierLinkId, Error> {
     let name = i.name.as_str();
     let hook = if at == TcAttachType::Egress { "TC egress" } else { "TC ingress" };
@@ -205,7 +226,7 @@ pub(crate) fn attach_tc(
         _ => Error::Attach { interface: name.to_owned(), hook, source },
     };
     let classifier = load::classifier(ebpf, program)?;
-    if !has_tcx() {
+    if !how.is_link() {
         // a filter outlives a killed process: remove what one left
         let _gone = tc::qdisc_detach_program(name, at, program);
         if let Err(e) = tc::qdisc_add_clsact(name) {
@@ -215,12 +236,12 @@ pub(crate) fn attach_tc(
             }
         }
     }
-    classifier.attach(name, at).map_err(|e| failed(os_error(e)))
-}
-
-/// TCX came with 6.6.
-pub(crate) fn has_tcx() -> bool {
-    aya::util::KernelVersion::current().is_ok_and(|v| v >= aya::util::KernelVersion::new(6, 6, 0))
+    let options = if how.is_link() {
+        TcAttachOptions::TcxOrder(LinkOrder::default())
+    } else {
+        TcAttachOptions::Netlink(NlOptions::default())
+    };
+    classifier.attach_with_options(name, at, options).map_err(|e| failed(os_error(e)))
 }
 
 fn tc_os_error(e: TcError) -> io::Error {

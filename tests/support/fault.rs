@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use aya::programs::{TestRun, TestRunOptions};
 use roce_ebpf::abi::fault as abi;
-use roce_user::attach::Mode;
+use roce_user::attach::{Mode, Tc};
 use roce_user::fault::engine::{Engine, Injection, Seen, Setup, Whole};
 use roce_user::fault::scenario::Scenario;
 use roce_user::load;
@@ -50,7 +50,16 @@ impl Rig {
     /// Loads them, perhaps dry, perhaps watching.
     pub fn with(toml: &str, dry: bool, watch: bool) -> Self {
         let s = Scenario::parse("test.toml", toml).unwrap_or_else(|e| panic!("{e}"));
-        let setup = Setup { rules: &s.rules, seed: s.seed, port: s.port, dry, watch, frames: true, mode: Mode::Auto };
+        let setup = Setup {
+            rules: &s.rules,
+            seed: s.seed,
+            port: s.port,
+            dry,
+            watch,
+            frames: true,
+            mode: Mode::Auto,
+            tc: Tc::Auto,
+        };
         let mut engine = Engine::new(&setup, &[]).expect("the rules load");
         engine.arm(Duration::from_hours(1)).expect("the rules can be armed");
         Self { engine }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use roce_user::attach::Mode;
+use roce_user::attach::{Mode, Tc};
 use roce_user::fault::rule::{Fault, Per, Rule};
 use roce_user::fault::run::{self, Options, Outcome};
 use roce_user::fault::scenario::{self, Run, Scenario};
@@ -79,6 +79,10 @@ struct Common {
     /// Where incoming packets are taken.
     #[arg(long, value_enum, default_value = "auto")]
     xdp_mode: XdpMode,
+    /// How TC programs are attached: by a link that ends with this process, or as a filter of a clsact qdisc, as on
+    /// kernels before 6.6.
+    #[arg(long, value_enum, default_value = "auto")]
+    tc_mode: TcMode,
     /// Command to run meanwhile, and its arguments.
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
@@ -89,6 +93,12 @@ enum XdpMode {
     Auto,
     Driver,
     Skb,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum TcMode {
+    Auto,
+    Netlink,
 }
 
 #[derive(Debug, Args)]
@@ -389,6 +399,10 @@ fn go(mut scenario: Scenario, common: Common) -> Ended {
             XdpMode::Auto => Mode::Auto,
             XdpMode::Driver => Mode::Driver,
             XdpMode::Skb => Mode::Skb,
+        },
+        tc: match common.tc_mode {
+            TcMode::Auto => Tc::Auto,
+            TcMode::Netlink => Tc::Netlink,
         },
         dry: common.dry_run,
         force: common.force,

@@ -17,7 +17,7 @@ use roce_ebpf::abi::fault::{
 
 use super::lower;
 use super::rule::{Direction, Fault, Rule};
-use crate::attach::{self, Mode, attach_tc, attach_xdp};
+use crate::attach::{Mode, Tc, attach_tc, attach_xdp};
 use crate::error::Error;
 use crate::iface::{Interface, XdpHolder};
 use crate::load::{self, Options};
@@ -45,6 +45,8 @@ pub struct Setup<'a> {
     pub frames: bool,
     /// XDP mode.
     pub mode: Mode,
+    /// How TC programs are attached.
+    pub tc: Tc,
 }
 
 /// A packet that a rule acted on.
@@ -92,8 +94,9 @@ pub struct Engine {
     /// A program may outlive us (no BPF link on this kernel).
     may_outlive: bool,
     told: u64,
-    needs_copies: bool,
+    needs_tc: bool,
     mode: Mode,
+    tc: Tc,
     inward: bool,
     outward: bool,
     wants_in: bool,
@@ -163,8 +166,18 @@ impl Engine {
             ends: FOREVER,
             may_outlive: false,
             told: 0,
-            needs_copies: setup.rules.iter().any(|r| r.fault == Fault::Duplicate && r.direction != Direction::Out),
+            needs_tc: setup.rules.iter().any(|r| {
+                let in_tc = match r.fault {
+                    // an XDP program cannot make packets
+                    Fault::Duplicate => true,
+                    // where a frame lies in fragments, veth (6.18: veth_xdp_rcv_skb) forgets to shorten what XDP has cut
+                    Fault::Truncate(_) => setup.mode != Mode::Driver,
+                    _ => false,
+                };
+                in_tc && r.direction != Direction::Out
+            }),
             mode: setup.mode,
+            tc: setup.tc,
             wants_in: setup.rules.iter().any(|r| r.direction == Direction::In),
             inward: has(Direction::In),
             outward: has(Direction::Out),
@@ -180,7 +193,7 @@ impl Engine {
         let inward = self.inward && !(self.outward && interface.name == "lo" && !self.wants_in);
         if inward {
             let mut notes = Vec::new();
-            let xdp = if self.needs_copies {
+            let xdp = if self.needs_tc {
                 None
             } else {
                 match attach_xdp(&mut self.ebpf, interface, abi::XDP_INGRESS, self.mode, &mut notes) {
@@ -196,14 +209,14 @@ impl Engine {
             if let Some(mode) = xdp {
                 how.push(format!("XDP {mode}"));
             } else {
-                attach_tc(&mut self.ebpf, interface, abi::TC_INGRESS, TcAttachType::Ingress)?;
-                self.may_outlive |= !attach::has_tcx();
+                attach_tc(&mut self.ebpf, interface, abi::TC_INGRESS, TcAttachType::Ingress, self.tc)?;
+                self.may_outlive |= !self.tc.is_link();
                 how.push("TC ingress".into());
             }
         }
         if self.outward {
-            attach_tc(&mut self.ebpf, interface, abi::TC_EGRESS, TcAttachType::Egress)?;
-            self.may_outlive |= !attach::has_tcx();
+            attach_tc(&mut self.ebpf, interface, abi::TC_EGRESS, TcAttachType::Egress, self.tc)?;
+            self.may_outlive |= !self.tc.is_link();
             how.push("TC egress".into());
         }
         Ok(how.join(", "))

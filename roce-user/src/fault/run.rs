@@ -16,7 +16,7 @@ use super::rule::Direction;
 use super::scenario::{DEFAULT_LIMIT, Expect, Scenario};
 use super::words::{quoted, show_duration};
 use super::{login, rule::Fault};
-use crate::attach::Mode;
+use crate::attach::{Mode, Tc};
 use crate::error::Error;
 use crate::iface::Interface;
 use crate::stop::Stop;
@@ -41,6 +41,8 @@ pub struct Options {
     pub limit: Option<Duration>,
     /// XDP mode.
     pub mode: Mode,
+    /// How TC programs are attached.
+    pub tc: Tc,
     /// Count and report, change nothing.
     pub dry: bool,
     /// Also on the interface that carries the login.
@@ -124,6 +126,7 @@ pub fn run(
         watch,
         frames: options.pcap.is_some(),
         mode: options.mode,
+        tc: options.tc,
     };
     let mut engine = Engine::new(&setup, &interfaces)?;
     let mut locks = Vec::new();
