@@ -268,7 +268,8 @@ fn no_privilege_names_the_capability() {
 fn an_xdp_program_that_is_already_there_is_named() {
     need_root!();
     let pair = Pair::new().unwrap();
-    let _first = Watch::start(&pair.b, &["-i", "b0", "--batch", "--json", "-d", "1", "-n", "1000"]);
+    // named twice is watched once
+    let _first = Watch::start(&pair.b, &["-i", "b0", "-i", "b0", "--batch", "--json", "-d", "1", "-n", "1000"]);
     let (code, said) = pair.b.run(|| fails(Command::new(roce_top()).args(["-i", "b0", "--batch", "-n", "1"]))).unwrap();
     assert_eq!(code, Some(2), "{said}");
     let id = pair.b.ip(&["-d", "link", "show", "b0"]).unwrap();

@@ -54,13 +54,13 @@ impl Terminal {
         self.tmux(&["capture-pane", "-p"])
     }
 
-    /// Whether a program has a screen of its own, and whether the cursor is shown.
+    /// Whether a program has a screen of its own, whether the cursor is shown, and whether the mouse is told.
     fn modes(&self) -> String {
-        self.tmux(&["display-message", "-p", "#{alternate_on} #{cursor_flag}"]).trim().to_owned()
+        self.tmux(&["display-message", "-p", "#{alternate_on} #{cursor_flag} #{mouse_any_flag}"]).trim().to_owned()
     }
 
     fn is_given_back(&self, screen: &str) {
-        assert_eq!(self.modes(), "0 1", "the first screen and the cursor are back: {screen}");
+        assert_eq!(self.modes(), "0 1 0", "the first screen and the cursor are back: {screen}");
         assert!(!screen.contains("DESTINATION"), "{screen}");
     }
 
@@ -188,7 +188,7 @@ fn ended_by(signal: Signal) {
     );
     let t = Terminal::start(80, 24, &format!("bash -mc '{command}'"));
     t.until("the table", |s| s.contains("? help"));
-    assert_eq!(t.modes(), "1 0", "its own screen, without a cursor");
+    assert_eq!(t.modes(), "1 0 1", "its own screen, without a cursor, with the mouse");
     let pane = t.tmux(&["display-message", "-p", "#{pane_pid}"]);
     kill(top_below(pane.trim()), signal).expect("it is ours");
     let screen = t.until("the end", |s| s.contains("exit="));

@@ -160,7 +160,12 @@ impl Cli {
     /// Reads the arguments. Help and version are printed; a mistake is one line on standard error and exit 2.
     pub fn read() -> Result<Self, std::process::ExitCode> {
         match Self::try_parse() {
-            Ok(cli) => Ok(cli),
+            Ok(mut cli) => {
+                // named twice is watched once
+                let mut named = std::collections::HashSet::new();
+                cli.top.interface.retain(|i| named.insert(i.clone()));
+                Ok(cli)
+            }
             Err(e) if e.use_stderr() => {
                 say!("{}", one_line(&e.to_string()));
                 Err(std::process::ExitCode::from(2))

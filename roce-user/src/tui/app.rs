@@ -4,15 +4,17 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use dissector::flow::row::Endpoint;
 use jiff::tz::TimeZone;
+use ratatui::layout::Rect;
 use tui_input::Input;
 use tui_input::backend::crossterm::EventHandler as _;
 
 use super::event::Told;
 use super::keys::{self, Action, Context, Page, Step};
 use super::theme::Theme;
+use super::view::{self, Hit};
 use crate::aggregate::{self, Flow, FlowKey, HostPair, Metric, Phase, Report};
 use crate::columns::{self, Column, Line, Mode, Style};
 use crate::matcher::Matcher;
@@ -279,6 +281,30 @@ impl App {
         }
         if let Some(b) = keys::find(key, self.context()) {
             self.on(b.action);
+        }
+    }
+
+    /// The mouse did something on a screen: the wheel moves, a click puts the cursor on a line and opens it if it was there,
+    /// and sorts by a title.
+    pub fn mouse(&mut self, m: MouseEvent, area: Rect) {
+        match m.kind {
+            MouseEventKind::ScrollUp => self.on(Action::Move(Step::Up)),
+            MouseEventKind::ScrollDown => self.on(Action::Move(Step::Down)),
+            MouseEventKind::Down(MouseButton::Left)
+                if self.page == Page::Overview && matches!(self.popup, Popup::None) =>
+            {
+                match view::hit(self, area, (m.column, m.row)) {
+                    Some(Hit::Title(c)) if c == self.sort => self.on(Action::Reverse),
+                    Some(Hit::Title(c)) => self.sort_by(c),
+                    Some(Hit::Line(at)) if self.cursor == Some(at) => self.open(),
+                    Some(Hit::Line(at)) => {
+                        self.selected = self.line(at).map(|l| identity(&l));
+                        self.cursor = self.selected.map(|_| at);
+                    }
+                    None => {}
+                }
+            }
+            _ => {}
         }
     }
 

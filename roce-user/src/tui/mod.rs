@@ -22,6 +22,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use crossterm::cursor::{Hide, Show};
 use crossterm::event::{Event as Input, KeyEventKind};
+use crossterm::style::Print;
 use crossterm::terminal::{
     BeginSynchronizedUpdate, Clear, ClearType, EndSynchronizedUpdate, EnterAlternateScreen, LeaveAlternateScreen,
     disable_raw_mode, enable_raw_mode,
@@ -74,6 +75,10 @@ pub type Observer = Box<dyn FnMut(&Report) + Send>;
 /// The terminal, ours until it is dropped; a panic gives it back before its message is printed.
 struct Screen(Terminal<CrosstermBackend<std::io::Stdout>>);
 
+/// Buttons and the wheel are told, with places of any size; movements are not, each of which would cost a picture.
+const MOUSE_ON: &str = "\x1b[?1000h\x1b[?1006h";
+const MOUSE_OFF: &str = "\x1b[?1006l\x1b[?1000l";
+
 /// The terminal is ours: given back once, since to leave the screen again would put the cursor over what was printed since.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
@@ -87,7 +92,7 @@ impl Screen {
         enable_raw_mode()?;
         TAKEN.store(true, Ordering::Relaxed);
         // from here on it is given back on every way out
-        let out = crossterm::execute!(std::io::stdout(), EnterAlternateScreen, Hide);
+        let out = crossterm::execute!(std::io::stdout(), EnterAlternateScreen, Hide, Print(MOUSE_ON));
         match out.and_then(|()| Terminal::new(CrosstermBackend::new(std::io::stdout()))) {
             Ok(terminal) => Ok(Self(terminal)),
             Err(e) => {
@@ -101,7 +106,7 @@ impl Screen {
     fn again(&mut self) -> std::io::Result<()> {
         enable_raw_mode()?;
         TAKEN.store(true, Ordering::Relaxed);
-        crossterm::execute!(std::io::stdout(), EnterAlternateScreen, Clear(ClearType::All), Hide)?;
+        crossterm::execute!(std::io::stdout(), EnterAlternateScreen, Clear(ClearType::All), Hide, Print(MOUSE_ON))?;
         // what was drawn last is gone: the next picture is drawn whole
         self.0.swap_buffers();
         Ok(())
@@ -120,7 +125,7 @@ fn give_back() {
         return;
     }
     let _ = disable_raw_mode();
-    let _ = crossterm::execute!(std::io::stdout(), EndSynchronizedUpdate, LeaveAlternateScreen, Show);
+    let _ = crossterm::execute!(std::io::stdout(), EndSynchronizedUpdate, Print(MOUSE_OFF), LeaveAlternateScreen, Show);
 }
 
 /// Shows the source until the person quits or a signal comes. The terminal is as it was before, whatever
@@ -163,6 +168,7 @@ pub fn run(source: Box<dyn Source>, options: &Options, stop: &Stop, observer: Ob
             for message in std::iter::once(first).chain(receive.try_iter()) {
                 match message {
                     Message::Input(Input::Key(key)) if key.kind != KeyEventKind::Release => app.key(key),
+                    Message::Input(Input::Mouse(m)) => app.mouse(m, Rect::new(0, 0, size.width, size.height)),
                     Message::Signal(Signal::SIGTSTP) => app.suspend = true,
                     // somebody may have drawn on the screen meanwhile
                     Message::Signal(Signal::SIGCONT) => screen.again().context("cannot use this terminal")?,

@@ -90,6 +90,56 @@ fn no_size_is_too_small_to_draw() {
 }
 
 #[test]
+fn a_terminal_without_signs_gets_none() {
+    for action in [Action::Help, Action::SortMenu, Action::Open, Action::Page(Page::Findings), Action::Move(Step::Down)]
+    {
+        for size in SIZES {
+            let mut plain = fixture::app();
+            plain.theme.signs = super::theme::Signs::Ascii;
+            plain.on(action);
+            let shown = screen(&mut plain, size);
+            assert!(shown.is_ascii() && !shown.contains('?'.to_string().repeat(2).as_str()), "{action:?}: {shown}");
+        }
+    }
+}
+
+#[test]
+fn the_mouse_moves_sorts_and_opens() {
+    use crossterm::event::{KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
+
+    let size = (120, 40);
+    let mut app = fixture::app();
+    let lines: Vec<String> = screen(&mut app, size).lines().map(|l| l.trim_matches('"').to_owned()).collect();
+    let titles = lines.iter().position(|l| l.contains("DESTINATION")).expect("titles");
+    let column = |word: &str| lines[titles].split(word).next().expect("it is there").chars().count();
+    let mut does = |app: &mut App, kind, x: usize, y: usize| {
+        let place = |n: usize| u16::try_from(n).expect("small");
+        let m = MouseEvent { kind, column: place(x), row: place(y), modifiers: KeyModifiers::NONE };
+        app.mouse(m, Rect::new(0, 0, size.0, size.1));
+    };
+    let click = MouseEventKind::Down(MouseButton::Left);
+    does(&mut app, click, column("DESTINATION") + 2, titles);
+    assert_eq!((app.sort, app.descending), (crate::columns::Column::Destination, false));
+    does(&mut app, click, column("DESTINATION"), titles);
+    assert!(app.descending, "again: the other way round");
+    does(&mut app, click, column("BIT/S"), titles);
+    assert_eq!(app.sort, crate::columns::Column::Metric(crate::aggregate::Metric::Bytes));
+    does(&mut app, click, 5, titles + 2);
+    let second = app.selected;
+    assert!(second.is_some() && app.page == Page::Overview);
+    does(&mut app, MouseEventKind::ScrollUp, 5, titles + 2);
+    assert_ne!(app.selected, second);
+    does(&mut app, MouseEventKind::ScrollDown, 0, 0);
+    assert_eq!(app.selected, second);
+    // behind the last line and outside the table: nothing
+    does(&mut app, click, 5, 38);
+    does(&mut app, click, 5, 0);
+    assert_eq!((app.selected, app.page), (second, Page::Overview));
+    does(&mut app, click, 5, titles + 2);
+    assert_eq!(app.page, Page::Flow);
+}
+
+#[test]
 fn without_colour_nothing_is_lost() {
     let mut plain = fixture::app();
     plain.theme.colour = false;

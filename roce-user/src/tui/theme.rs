@@ -14,8 +14,72 @@ pub struct Theme {
     pub colour: bool,
     /// Which there are.
     pub palette: Palette,
-    /// The Linux console, whose fonts have few signs.
-    pub console: bool,
+    /// Which signs there are.
+    pub signs: Signs,
+}
+
+/// The signs of a terminal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Signs {
+    /// All that are used.
+    All,
+    /// Those of the Linux console, whose fonts have few.
+    Console,
+    /// Letters, digits and what else a typewriter has.
+    Ascii,
+}
+
+impl Signs {
+    /// By `TERM` and the locale; a locale that is not set says nothing.
+    fn of(term: &str, locale: &str) -> Self {
+        if term.starts_with("vt") || matches!(locale, "C" | "POSIX") {
+            Self::Ascii
+        } else if term == "linux" {
+            Self::Console
+        } else {
+            Self::All
+        }
+    }
+
+    /// What stands for a sign that there is not; `None` if there is.
+    pub fn instead(self, sign: &str) -> Option<&'static str> {
+        match self {
+            Self::All => None,
+            Self::Console => Some(match sign {
+                "▁" | "▂" => "_",
+                "▃" | "▅" => "▄",
+                "▆" | "▇" => "█",
+                "▞" => "%",
+                "╭" => "┌",
+                "╮" => "┐",
+                "╰" => "└",
+                "╯" => "┘",
+                "…" => "~",
+                "✗" => "x",
+                _ => return None,
+            }),
+            Self::Ascii if sign.is_ascii() => None,
+            Self::Ascii => Some(match sign {
+                "▁" | "▂" => "_",
+                "▃" | "▄" => ".",
+                "▅" | "▆" => ":",
+                "▇" | "█" => "#",
+                "▓" => "=",
+                "▒" => "+",
+                "░" | "─" | "·" => "-",
+                "▞" => "%",
+                "│" | "▌" => "|",
+                "╭" | "╮" | "╰" | "╯" => "+",
+                "▲" | "↑" => "^",
+                "▼" | "↓" => "v",
+                "→" => ">",
+                "←" => "<",
+                "…" => "~",
+                "✗" => "x",
+                _ => "?",
+            }),
+        }
+    }
 }
 
 /// The colours of a terminal.
@@ -61,17 +125,19 @@ impl Palette {
 
 impl Theme {
     /// With colours, on any terminal but the console.
-    pub const COLOUR: Self = Self { colour: true, palette: Palette::Many, console: false };
+    pub const COLOUR: Self = Self { colour: true, palette: Palette::Many, signs: Signs::All };
 
     /// By `NO_COLOR` (set and not empty means none), `TERM` and what terminals say of their colours.
     pub fn from_environment() -> Self {
         let var = |name: &str| std::env::var(name).unwrap_or_default();
         let term = var("TERM");
+        // the first that is set holds
+        let locale = ["LC_ALL", "LC_CTYPE", "LANG"].map(var).into_iter().find(|l| !l.is_empty()).unwrap_or_default();
         Self {
             // terminals of old have none
             colour: var("NO_COLOR").is_empty() && !term.starts_with("vt"),
             palette: Palette::of(&term, &var("COLORTERM"), &var("COLORFGBG")),
-            console: term == "linux",
+            signs: Signs::of(&term, &locale),
         }
     }
 
@@ -178,6 +244,15 @@ mod tests {
             let (on_black, on_white) = ((l + 0.05) / 0.05, 1.05 / (l + 0.05));
             assert!(on_black >= 3.0 && on_white >= 3.0, "{n}: {on_black:.1} on black, {on_white:.1} on white");
         }
+    }
+
+    #[test]
+    fn what_terminals_say_of_their_signs() {
+        assert_eq!(Signs::of("xterm", ""), Signs::All);
+        assert_eq!(Signs::of("xterm", "C.UTF-8"), Signs::All);
+        assert_eq!(Signs::of("xterm", "C"), Signs::Ascii);
+        assert_eq!(Signs::of("vt220", "de_DE.UTF-8"), Signs::Ascii);
+        assert_eq!(Signs::of("linux", "en_US.UTF-8"), Signs::Console);
     }
 
     #[test]

@@ -11,7 +11,13 @@ use crate::units::printable;
 pub fn draw(app: &App, area: Rect, buf: &mut Buffer) {
     put(buf, area, 1, 0, "Injected faults", app.theme.head());
     if app.state.faults.is_empty() {
-        put(buf, area, 1, 2, "roce-fault injects nothing on these interfaces.", app.theme.text());
+        let live = app.state.taps.iter().any(|t| !t.how.starts_with("capture"));
+        let why = if live {
+            "roce-fault injects nothing on these interfaces."
+        } else {
+            "A capture: nothing can be injected."
+        };
+        put(buf, area, 1, 2, why, app.theme.text());
         return;
     }
     let height = usize::from(area.height.saturating_sub(2));

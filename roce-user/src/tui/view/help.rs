@@ -27,6 +27,9 @@ fn entries(style: &Shown) -> Vec<Entry> {
         };
         out.push(Entry::Word(b.label.to_owned(), format!("{}{place}", b.help)));
     }
+    out.push(Entry::Word("wheel".to_owned(), "up and down".to_owned()));
+    out.push(Entry::Word("click".to_owned(), "a line; again: open it; a title: sort by it (overview)".to_owned()));
+    out.push(Entry::Word("Shift-drag".to_owned(), "select text".to_owned()));
     out.push(Entry::Title("Columns"));
     out.extend(Column::IN_ORDER.iter().map(|c| Entry::Word(c.title(style).to_owned(), c.meaning().to_owned())));
     out.push(Entry::Title("Signs"));

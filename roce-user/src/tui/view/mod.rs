@@ -21,7 +21,9 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::app::{App, Popup};
 use super::keys::{self, Action, Context, Page};
+use super::theme::Signs;
 use crate::batch::clock;
+use crate::columns::Column;
 use crate::units::{printable, span};
 
 /// Fewest columns and lines with which there is anything to show.
@@ -51,30 +53,13 @@ pub fn draw(app: &App, area: Rect, buf: &mut Buffer) {
         Popup::Sort(at) => overview::sort_menu(app, *at, parts.page, buf),
         Popup::None | Popup::Filter(..) => {}
     }
-    if app.theme.console {
+    if app.theme.signs != Signs::All {
         for cell in &mut buf.content {
-            if let Some(plain) = console(cell.symbol()) {
+            if let Some(plain) = app.theme.signs.instead(cell.symbol()) {
                 cell.set_symbol(plain);
             }
         }
     }
-}
-
-/// What stands for a sign that the fonts of the Linux console lack.
-fn console(sign: &str) -> Option<&'static str> {
-    Some(match sign {
-        "▁" | "▂" => "_",
-        "▃" | "▅" => "▄",
-        "▆" | "▇" => "█",
-        "▞" => "%",
-        "╭" => "┌",
-        "╮" => "┐",
-        "╰" => "└",
-        "╯" => "┘",
-        "…" => "~",
-        "✗" => "x",
-        _ => return None,
-    })
 }
 
 /// Where the cursor of an input line stands, if there is one.
@@ -90,6 +75,25 @@ const FILTER_PROMPT_LEN: u16 = 9;
 /// Lines of the flow table that a screen has room for.
 pub fn table_rows(app: &App, area: Rect) -> usize {
     usize::from(overview::Parts::of(Parts::of(app, area).page).rows.height)
+}
+
+/// What is at a place of the overview.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hit {
+    /// The title of a column.
+    Title(Column),
+    /// A line of the table.
+    Line(usize),
+}
+
+/// What is at a column and line of the screen, if that can be clicked on.
+pub fn hit(app: &App, area: Rect, (x, y): (u16, u16)) -> Option<Hit> {
+    let parts = overview::Parts::of(Parts::of(app, area).page);
+    if y == parts.titles.y && parts.titles.height > 0 {
+        return overview::title_at(app, parts.titles, x).map(Hit::Title);
+    }
+    let line = app.offset + usize::from(y.checked_sub(parts.rows.y)?);
+    (y < parts.rows.bottom() && line < app.lines()).then_some(Hit::Line(line))
 }
 
 struct Parts {

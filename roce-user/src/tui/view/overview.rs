@@ -341,6 +341,15 @@ fn layout(app: &App, width: u16) -> Vec<(Column, u16)> {
         .collect()
 }
 
+/// The column whose title, or the gap before it, is there.
+pub fn title_at(app: &App, titles: Rect, at: u16) -> Option<Column> {
+    let mut end = titles.x;
+    layout(app, titles.width).into_iter().find_map(|(c, width)| {
+        end += width + 1;
+        (at <= end).then_some(c)
+    })
+}
+
 fn table(app: &App, titles: Rect, rows: Rect, buf: &mut Buffer) {
     let columns = layout(app, titles.width);
     let mut x = 1;
