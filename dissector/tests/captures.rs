@@ -537,3 +537,22 @@ fn native_erf_needs_records_that_follow_each_other() {
     assert_eq!((again.format(), again.interfaces()[0].link), (Format::Pcap, 197));
     assert_eq!(all(&mut again).0, whole);
 }
+
+#[test]
+fn old_files_have_the_lengths_of_a_record_the_other_way_round() {
+    let file = |minor: u16, first: u32, second: u32| {
+        let mut b = 0xa1b2_c3d4u32.to_le_bytes().to_vec();
+        b.extend(2u16.to_le_bytes());
+        b.extend(minor.to_le_bytes());
+        for word in [0, 0, 65535, 1, 7, 8, first, second] {
+            b.extend(u32::to_le_bytes(word));
+        }
+        b.extend([0x11; 20]);
+        b
+    };
+    for (minor, first, second) in [(4, 20, 60), (3, 20, 60), (3, 60, 20), (2, 60, 20)] {
+        let (kept, error) = all(&mut read(file(minor, first, second)).unwrap());
+        assert_eq!((kept.len(), error), (1, None), "2.{minor}");
+        assert_eq!((kept[0].3, kept[0].4.len()), (60, 20), "2.{minor}");
+    }
+}

@@ -911,3 +911,74 @@ fn packets_cut_by_a_snap_length_keep_their_headers() {
         let _: &Packet<'_> = &p;
     }
 }
+
+#[test]
+fn ways_in_by_their_link_type_and_tags() {
+    let ack = ipv4(17, &udp(4791, &hex("1140ffff 00000012 00000064 1f000001 aabbccdd")));
+    let psn = |b: &[u8], link| {
+        let f = Frame::parse(b, b.len(), LinkType(link), ROCE_UDP_PORT);
+        for n in 0..b.len() {
+            look(&Frame::parse(&b[..n], b.len(), LinkType(link), ROCE_UDP_PORT));
+        }
+        f.packet().and_then(Result::ok).map(|p| p.bth.psn().get())
+    };
+    let inner = eth(0x0800, &ack);
+    let nflog = |le: bool, len: u16| {
+        let n = |v: u16| if le { v.to_le_bytes() } else { v.to_be_bytes() };
+        cat(&[&[2, 0, 0, 5], &n(8), &n(1), &[8, 0, 3, 0], &n(len), &n(9), &ack])
+    };
+    let payload = 4 + u16::try_from(ack.len()).unwrap();
+    for (name, bytes, link, there) in [
+        ("PPP", cat(&[&hex("ff030021"), &ack]), 9, true),
+        ("PPP, short", cat(&[&hex("21"), &ack]), 9, true),
+        ("PPP, other protocol", cat(&[&hex("ff03c021"), &ack]), 9, false),
+        ("PPP with a direction", cat(&[&hex("01ff030021"), &ack]), 204, true),
+        ("pppd's", cat(&[&hex("00030021"), &ack]), 166, true),
+        ("PPPoE", cat(&[&hex("11000001 0032 0021"), &ack]), 51, true),
+        ("HDLC", cat(&[&hex("0f000800"), &ack]), 104, true),
+        ("NFLOG", nflog(true, payload), 239, true),
+        ("NFLOG, big-endian", nflog(false, payload), 239, true),
+        ("NFLOG, no length", nflog(true, 0), 239, false),
+        ("MACsec", eth(0x88e5, &cat(&[&hex("0000 00000007 0800"), &ack])), ETH, true),
+        ("MACsec, encrypted", eth(0x88e5, &cat(&[&hex("0c00 00000007 0800"), &ack])), ETH, false),
+        ("MACsec with a channel", eth(0x88e5, &cat(&[&hex("2000 00000007 0200000000010001 0800"), &ack])), ETH, true),
+        ("802.1ah", eth(0x88e7, &cat(&[&hex("01000064"), &inner])), ETH, true),
+        ("HSR", eth(0x892f, &cat(&[&hex("1050 0005 0800"), &ack])), ETH, true),
+        ("Cisco metadata", eth(0x8909, &cat(&[&hex("0101 0001 0064 0800"), &ack])), ETH, true),
+        ("TZSP", eth(0x0800, &ipv4(17, &udp(37008, &cat(&[&hex("01000001 29020102 00 01"), &inner])))), ETH, true),
+        ("TZSP, wireless", eth(0x0800, &ipv4(17, &udp(37008, &cat(&[&hex("01000012 01"), &inner])))), ETH, false),
+        ("TZSP, no end", eth(0x0800, &ipv4(17, &udp(37008, &hex("01000001 0000")))), ETH, false),
+        ("GTP-U", eth(0x0800, &ipv4(17, &udp(2152, &cat(&[&hex("30ff0030 00000007"), &ack])))), ETH, true),
+        (
+            "GTP-U, extended",
+            eth(0x0800, &ipv4(17, &udp(2152, &cat(&[&hex("34ff0038 00000007 00000085 01000900"), &ack])))),
+            ETH,
+            true,
+        ),
+        (
+            "GTP-U, endless",
+            eth(0x0800, &ipv4(17, &udp(2152, &cat(&[&hex("34ff0038 00000007 00000085 00000900"), &ack])))),
+            ETH,
+            false,
+        ),
+    ] {
+        assert_eq!(psn(&bytes, link), there.then_some(100), "{name}");
+    }
+}
+
+#[test]
+fn giant_packets_go_to_the_end_of_the_frame() {
+    let bth = hex("0740ffff 00000012 00000064");
+    let mut b = eth(0x0800, &ipv4(17, &udp(4791, &cat(&[&bth, &[0x5a; 60000], &[0; 4]]))));
+    for (ip, udp) in [(true, false), (true, true)] {
+        let at = if udp { 38 } else { 16 };
+        b[at..at + 2].fill(0);
+        let f = Frame::parse(&b, b.len(), LinkType::ETHERNET, ROCE_UDP_PORT);
+        let p = f.packet().unwrap().unwrap();
+        assert_eq!((p.payload.len(), p.bth.psn().get()), (60000, 100));
+        assert!(
+            f.notes.iter().any(|n| matches!(n, Note::LengthMismatch { layer: LayerKind::Ipv4, says: 0, .. }) == ip)
+        );
+        assert!(!f.notes.iter().any(|n| matches!(n, Note::Trailer(_))), "{:?}", f.notes);
+    }
+}

@@ -25,6 +25,12 @@ pub enum Way {
     Null,
     /// ERF records: InfiniBand and Ethernet.
     Erf,
+    /// PPP, with and without address and control, and with a short protocol word.
+    Ppp,
+    /// Cisco HDLC.
+    Hdlc,
+    /// Records of the Linux packet filter's log.
+    Nflog,
     /// Cut by the capture.
     Cut,
     /// Every opcode with payloads that are too short, odd or padded, over changing ways in; seeded.
@@ -46,6 +52,9 @@ impl Way {
         Self::Raw,
         Self::Null,
         Self::Erf,
+        Self::Ppp,
+        Self::Hdlc,
+        Self::Nflog,
         Self::Cut,
         Self::Mixed,
         Self::Mads,
@@ -60,6 +69,9 @@ impl Way {
             Self::Raw => 101,
             Self::Null => 0,
             Self::Erf => 197,
+            Self::Ppp => 9,
+            Self::Hdlc => 104,
+            Self::Nflog => 239,
         }
     }
 }
@@ -412,6 +424,26 @@ pub fn frames(way: Way) -> Vec<(Vec<u8>, usize)> {
             out.push(ethernet(0x0800, &ipv4(17, 0, &[], &udp(40000, 4789, &vxlan))));
             let geneve = with(&[0, 0, 0x65, 0x58, 0, 0x12, 0x34, 0], &inner);
             out.push(ethernet(0x0800, &ipv4(17, 0, &[], &udp(40001, 6081, &geneve))));
+            // mirror of a switch: a tag of padding, one of two bytes, the end of the tags
+            let tzsp = with(&[1, 0, 0, 1, 0, 41, 2, 1, 2, 1], &inner);
+            out.push(ethernet(0x0800, &ipv4(17, 0, &[], &udp(40003, 37008, &tzsp))));
+            let len = (p.len() as u16).to_be_bytes();
+            let gtp = with(&[0x30, 0xff, len[0], len[1], 0, 0, 0, 7], &p);
+            out.push(ethernet(0x0800, &ipv4(17, 0, &[], &udp(2152, 2152, &gtp))));
+            let len = (p.len() as u16 + 8).to_be_bytes();
+            let gtp = with(&[0x34, 0xff, len[0], len[1], 0, 0, 0, 7, 0, 0, 0, 0x85, 1, 0, 9, 0], &p);
+            out.push(ethernet(0x0800, &ipv4(17, 0, &[], &udp(2152, 2152, &gtp))));
+            // MACsec, not encrypted, with and without a channel number
+            let macsec = |head: &[u8], data: &[u8]| ethernet(0x88e5, &[head, data, &[0xee; 16]].concat());
+            out.push(macsec(&[0x20, 0, 0, 0, 0, 7, 2, 0, 0, 0, 0, 1, 0, 1, 8, 0], &p));
+            out.push(macsec(&[0x00, 0, 0, 0, 0, 8, 0x86, 0xdd], &six));
+            // a seamless ring's tag, Cisco metadata
+            out.push(ethernet(0x892f, &with(&[0x10, 0x50, 0, 5, 8, 0], &p)));
+            out.push(ethernet(0x8909, &with(&[1, 1, 0, 1, 0, 0x64, 8, 0], &p)));
+            // captured before the adapter cut it up: IP does not know its length
+            let mut giant = ipv4(17, 0, &[], &udp(49152, 4791, &transport(0x07, 0x40, &filler(9000))));
+            giant[2..4].fill(0);
+            out.push(ethernet(0x0800, &giant));
             // IPv4 options: four no-operations
             out.push(ethernet(0x0800, &ipv4(17, 0, &[1, 1, 1, 1], &udp(49152, 4791, &ack()))));
         }
@@ -460,6 +492,36 @@ pub fn frames(way: Way) -> Vec<(Vec<u8>, usize)> {
             out.push(record(21, &lrh(3, (8 + g.len()) / 4, &g)));
             // the frame check sequence is part of an ERF Ethernet record
             out.push(record(2, &[ethernet(0x0800, &roce_v2(&write_only())), vec![1, 2, 3, 4]].concat()));
+        }
+        Way::Ppp => {
+            let p = roce_v2(&write_only());
+            let six = ipv6(17, 0, 0, &udp(1, 4791, &ack()));
+            out.push([&[0xff, 3, 0, 0x21][..], &p].concat());
+            out.push([&[0xff, 3, 0, 0x57][..], &six].concat());
+            out.push([&[0, 0x21][..], &p].concat());
+            out.push([&[0x57][..], &six].concat());
+        }
+        Way::Hdlc => {
+            out.push([&[0x0f, 0, 8, 0][..], &roce_v2(&write_only())].concat());
+            out.push([&[0x8f, 0, 0x86, 0xdd][..], &ipv6(17, 0, 0, &udp(1, 4791, &ack()))].concat());
+        }
+        Way::Nflog => {
+            let attribute = |kind: u16, data: &[u8]| {
+                let mut b = (4 + data.len() as u16).to_le_bytes().to_vec();
+                b.extend(kind.to_le_bytes());
+                b.extend(data);
+                b.resize(b.len().next_multiple_of(4), 0);
+                b
+            };
+            let record = |family: u8, kind: u16, data: &[u8]| {
+                let mut b = vec![family, 0, 0, 5];
+                b.extend(attribute(1, &[(kind >> 8) as u8, kind as u8, 3, 0]));
+                b.extend(attribute(10, b"roce\0"));
+                b.extend(attribute(9, data));
+                b
+            };
+            out.push(record(2, 0x0800, &roce_v2(&write_only())));
+            out.push(record(10, 0x86dd, &ipv6(17, 0, 0, &udp(1, 4791, &ack()))));
         }
         Way::Mixed => out = mixed(&mut Random(0x5eed_0001)),
         Way::Mads => out = mads(&mut Random(0x5eed_0002)),

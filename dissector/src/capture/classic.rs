@@ -21,6 +21,8 @@ pub struct Classic {
     pub link: u16,
     /// Longest packet that was to be kept; 0 is no limit.
     pub snaplen: u32,
+    /// Minor version of the format: before 4 the two lengths of a record stood in the other order.
+    minor: u16,
     /// Bytes of frame check sequence at the end of each packet, if the header says so.
     pub fcs_len: Option<u8>,
 }
@@ -36,7 +38,15 @@ impl Classic {
         let word = if h.endianness.is_big() { u32::from_be_bytes(word) } else { u32::from_le_bytes(word) };
         let fcs_len = (word & 0x0400_0000 != 0).then_some(((word >> 28) & 15) as u8 * 2);
         let nanos = h.ts_resolution == PcapTsResolution::NanoSecond;
-        Ok(Self { nanos, link: (word & 0xffff) as u16, snaplen: h.snaplen, fcs_len, big_endian: h.endianness.is_big() })
+        let minor = h.version_minor;
+        Ok(Self {
+            nanos,
+            minor,
+            link: (word & 0xffff) as u16,
+            snaplen: h.snaplen,
+            fcs_len,
+            big_endian: h.endianness.is_big(),
+        })
     }
 
     /// Whether times are in nanoseconds.
@@ -54,7 +64,11 @@ impl Classic {
         let Some(head) = bytes.first_chunk::<RECORD_LEN>() else { return Step::More(RECORD_LEN) };
         let word = |b: [u8; 4]| if self.big_endian { u32::from_be_bytes(b) } else { u32::from_le_bytes(b) };
         let [s0, s1, s2, s3, f0, f1, f2, f3, c0, c1, c2, c3, w0, w1, w2, w3] = *head;
-        let captured = word([c0, c1, c2, c3]);
+        let (mut captured, mut on_wire) = (word([c0, c1, c2, c3]), word([w0, w1, w2, w3]));
+        // version 2.3 was written with both orders
+        if self.minor < 3 || self.minor == 3 && captured > on_wire {
+            (captured, on_wire) = (on_wire, captured);
+        }
         let len = captured as usize;
         let end = RECORD_LEN.saturating_add(len);
         if bytes.len() < end {
@@ -73,7 +87,7 @@ impl Classic {
             big_endian: false,
             interface: 0,
             link: self.link,
-            wire_len: word([w0, w1, w2, w3]).max(captured),
+            wire_len: on_wire.max(captured),
             end,
         })
     }

@@ -140,17 +140,13 @@ fn notes(input: &Input<'_, '_>, tree: &mut Tree<'_>) {
 pub fn note_words(note: &Note) -> String {
     match note {
         Note::Truncated { layer, needed, available } => {
-            format!("{}: needs {needed} bytes, {available} captured", layer_name(*layer))
+            format!("{}: needs {needed} bytes, {available} captured", layer.name())
         }
         Note::LengthMismatch { layer, says, room } => {
-            format!("{} length says {says}, the layer around it leaves {room}", layer_name(*layer))
+            format!("{} length says {says}, the layer around it leaves {room}", layer.name())
         }
         Note::Trailer(n) => format!("{n} bytes behind the packet (padding or FCS)"),
         Note::TooDeep => "nested too deeply, the rest was not looked at".to_owned(),
         Note::Other(s) => s.clone(),
     }
-}
-
-fn layer_name(kind: crate::frame::LayerKind) -> String {
-    format!("{kind:?}")
 }

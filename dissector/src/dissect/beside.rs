@@ -123,7 +123,7 @@ crate::fields! {
     STP "stp" "Spanning Tree Protocol" None Dec {} "Spanning tree frame.";
     RARP "rarp" "Reverse Address Resolution Protocol" None Dec {} "RARP packet.";
     EAPOL "eapol" "802.1X Authentication" None Dec {} "EAPOL frame.";
-    MACSEC "macsec" "802.1AE Security tag" None Dec {} "MACsec frame: what follows is encrypted.";
+    MACSEC "macsec" "802.1AE Security tag" None Dec {} "MACsec tag; what follows is read if it is not encrypted.";
     PTP "ptp" "Precision Time Protocol (IEEE1588)" None Dec {} "PTP message.";
     FCOE "fcoe" "Fibre Channel over Ethernet" None Dec {} "FCoE frame.";
     FIP "fip" "FCoE Initialization Protocol" None Dec {} "FIP frame.";

@@ -72,7 +72,7 @@ crate::fields! {
     DSFIELD "ip.dsfield" "Differentiated Services Field" U8 Hex {} "DSCP and ECN.";
     DSCP "ip.dsfield.dscp" "Differentiated Services Codepoint" U8 Dec { mask: 0xfc, names: Some(dscp_name) } "Traffic class of RoCE: which priority switches use.";
     ECN "ip.dsfield.ecn" "Explicit Congestion Notification" U8 Dec { mask: 0x03, names: Some(ecn_name) } "3: a switch marked congestion.";
-    LEN "ip.len" "Total Length" U16 Dec {} "Bytes of header and data.";
+    LEN "ip.len" "Total Length" U16 Dec {} "Bytes of header and data; where it is 0, those up to the end.";
     ID "ip.id" "Identification" U16 Hex {} "Identification of the datagram.";
     FLAGS "ip.flags" "Flags" U8 Hex { mask: 0xe0 } "Flags of fragmentation.";
     FLAGS_RB "ip.flags.rb" "Reserved bit" Bool Dec { mask: 0x80 } "Reserved.";
@@ -92,8 +92,8 @@ crate::fields! {
     OPTIONS "ip.options" "Options" Bytes Dec {} "Options; the ICRC of such packets is not checked.";
 }
 
-/// Adds the fields of a header that starts at `o`; `bytes` is what was captured of it.
-pub fn build<'a>(o: usize, bytes: &'a [u8], tree: &mut Tree<'a>) {
+/// Adds the fields of a header that starts at `o` of a frame of `wire_len` bytes; `bytes` is what was captured of it.
+pub fn build<'a>(o: usize, bytes: &'a [u8], wire_len: usize, tree: &mut Tree<'a>) {
     // a cut header is shown as far as it goes: the tree leaves out what lies behind
     let h = &padded::<IPV4_LEN>(bytes);
     let options = bytes.get(IPV4_LEN..).unwrap_or(&[]);
@@ -113,7 +113,15 @@ pub fn build<'a>(o: usize, bytes: &'a [u8], tree: &mut Tree<'a>) {
     tree.add(&DSCP, o + 1..o + 2, dscp(tos));
     tree.add(&ECN, o + 1..o + 2, ecn(tos));
     tree.close();
-    tree.add(&LEN, o + 2..o + 4, be16::<2, 20>(h));
+    match be16::<2, 20>(h) {
+        // left to the adapter, which cuts a giant packet up: then it goes to the end
+        0 => {
+            let len = wire_len.saturating_sub(o);
+            tree.add(&LEN, o + 2..o + 4, len as u64);
+            tree.label(&LEN, || format!("{}: {len} (reported as 0, presumed to be left to the adapter)", LEN.title));
+        }
+        len => tree.add(&LEN, o + 2..o + 4, len),
+    }
     tree.add(&ID, o + 4..o + 6, be16::<4, 20>(h));
     tree.open(&FLAGS, o + 6..o + 7, (fragment >> 13) as u8);
     tree.add(&FLAGS_RB, o + 6..o + 7, fragment & 0x8000 != 0);

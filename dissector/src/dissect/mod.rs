@@ -143,7 +143,7 @@ fn header<'a>(input: &Input<'_, 'a>, layer: &Layer, bytes: &'a [u8], tree: &mut 
         }
         LayerKind::Ipv4 => {
             if tree.wants_group(ipv4::GROUP) {
-                ipv4::build(start, bytes, tree);
+                ipv4::build(start, bytes, input.frame.wire_len, tree);
             }
         }
         LayerKind::Ipv6 | LayerKind::Ipv6Extension => {
@@ -154,6 +154,12 @@ fn header<'a>(input: &Input<'_, 'a>, layer: &Layer, bytes: &'a [u8], tree: &mut 
         LayerKind::Udp => {
             if tree.wants_group(udp::GROUP) {
                 udp::build(input, start, bytes, tree);
+            }
+        }
+        LayerKind::Macsec => {
+            if tree.wants_group(beside::GROUP) {
+                tree.open_header(&beside::MACSEC, start..start + bytes.len());
+                tree.close();
             }
         }
         // part of the transport

@@ -59,9 +59,7 @@ pub fn build(input: &Input<'_, '_>, tree: &mut Tree<'_>) {
     if let Some(i) = r.interface {
         tree.derive(&INTERFACE, i);
         if let Some(on) = r.on {
-            if let Some(name) = &on.name {
-                tree.derive(&INTERFACE_NAME, name.clone());
-            }
+            tree.derive(&INTERFACE_NAME, on.name.clone().unwrap_or_else(|| "unknown".to_owned()));
             if let Some(description) = &on.description {
                 tree.derive(&INTERFACE_DESCRIPTION, description.clone());
             }
@@ -105,9 +103,16 @@ fn wireshark_encapsulation(link: u16) -> i64 {
     match link {
         0 => 15,
         1 => 1,
+        9 | 50 => 4,
+        51 => 139,
+        104 => 28,
         101 => 7,
         113 => 25,
+        108 => 174,
+        166 => 95,
         197 => 98,
+        204 => 19,
+        239 => 141,
         242 => 180,
         247 => 150,
         276 => 210,
@@ -179,6 +184,15 @@ fn protocols(input: &Input<'_, '_>) -> String {
             LayerKind::ControlWord => add("pwethcw"),
             LayerKind::Rwh => add("rwh"),
             LayerKind::Ipoib => add("ipoib"),
+            LayerKind::Ppp => add("ppp"),
+            LayerKind::Chdlc => add("chdlc"),
+            LayerKind::Nflog => add("nflog"),
+            LayerKind::Macsec => add("macsec:ethertype"),
+            LayerKind::Backbone => add("ieee8021ah"),
+            LayerKind::Hsr => add("hsr"),
+            LayerKind::CiscoMeta => add("cmd:ethertype"),
+            LayerKind::Tzsp => add("tzsp"),
+            LayerKind::Gtp => add("gtp"),
         }
     }
     for field in beside::protocols(input.frame).into_iter().flatten() {

@@ -78,6 +78,14 @@ crate::fields! {
     GENEVE_PROTO "geneve.proto_type" "Protocol Type" U16 Hex {} "EtherType of the data.";
     GENEVE_VNI "geneve.vni" "Virtual Network Identifier (VNI)" U24 Hex {} "Network number.";
     GENEVE_OPTIONS "geneve.options" "Options" Bytes Dec {} "All options.";
+    PPP "ppp" "Point-to-Point Protocol" None Dec {} "PPP header.";
+    CHDLC "chdlc" "Cisco HDLC" None Dec {} "Cisco HDLC header.";
+    NFLOG "nflog" "Linux Netfilter NFLOG" None Dec {} "Head of a record of the kernel's packet filter.";
+    BACKBONE "ieee8021ah" "IEEE 802.1ah" None Dec {} "Tag of a provider's backbone.";
+    HSR "hsr" "High-availability Seamless Redundancy (IEC62439 Part 3)" None Dec {} "Tag of a seamless ring.";
+    CISCO_META "cmd" "Cisco MetaData" None Dec {} "Tag with a security group.";
+    TZSP "tzsp" "Tazmen Sniffer Protocol" None Dec {} "Header of a mirrored frame.";
+    GTP "gtp" "GPRS Tunneling Protocol" None Dec {} "GTP-U header.";
     ERF "erf" "Extensible Record Format" None Dec {} "Record header of an Endace capture card.";
     ERF_TYPE "erf.types.type" "type" U8 Dec { mask: 0x7f } "Record type: 2 Ethernet, 21 InfiniBand.";
     ERF_FLAGS "erf.flags" "Flags" U8 Hex {} "Port and errors of the record.";
@@ -88,6 +96,9 @@ crate::fields! {
     ERF_LCTR "erf.lctr" "Loss counter" U16 Dec {} "Packets that the card lost before this one.";
     ERF_WLEN "erf.wlen" "wire length" U16 Dec {} "Bytes on the wire.";
 }
+
+/// Bytes of the PPPoE header, without the PPP protocol word.
+const PPPOE_LEN: usize = 6;
 
 static PPPOE_ROWS: &[Row] = &[
     part(&PPPOE_VERSION, 0, 0, 4),
@@ -188,6 +199,10 @@ pub fn build<'a>(kind: LayerKind, o: usize, bytes: &'a [u8], tree: &mut Tree<'a>
         LayerKind::Pppoe => {
             tree.open_header(&PPPOE, o..end);
             table::add(PPPOE_ROWS, bytes, o, tree);
+            if bytes.len() > PPPOE_LEN {
+                tree.close();
+                tree.open_header(&PPP, o + PPPOE_LEN..end);
+            }
         }
         LayerKind::Gre => gre(o, bytes, tree),
         LayerKind::Erspan => {
@@ -214,6 +229,17 @@ pub fn build<'a>(kind: LayerKind, o: usize, bytes: &'a [u8], tree: &mut Tree<'a>
                 tree.add(&GENEVE_OPTIONS, o + 8..end, options);
             }
         }
+        LayerKind::Ppp => tree.open_header(&PPP, o..end),
+        LayerKind::Chdlc => tree.open_header(&CHDLC, o..end),
+        LayerKind::Nflog => tree.open_header(&NFLOG, o..end),
+        LayerKind::Backbone => tree.open_header(&BACKBONE, o..end),
+        LayerKind::Hsr => tree.open_header(&HSR, o..end),
+        LayerKind::CiscoMeta => tree.open_header(&CISCO_META, o..end),
+        LayerKind::Tzsp => {
+            tree.open_header(&TZSP, o..end);
+            tree.label(&TZSP, || "TZSP: Ethernet ".to_owned());
+        }
+        LayerKind::Gtp => tree.open_header(&GTP, o..end),
         LayerKind::Erf => {
             tree.open_header(&ERF, o..end);
             table::add(ERF_ROWS, bytes, o, tree);

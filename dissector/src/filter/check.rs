@@ -1,5 +1,6 @@
 //! Types: which field is meant, what a literal is for it, and whether the relation makes sense.
 
+use std::fmt::Write as _;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use regex::bytes::{Regex, RegexBuilder};
@@ -406,7 +407,7 @@ fn pattern_of(t: &Token) -> String {
         if b.is_ascii() {
             out.push(char::from(*b));
         } else {
-            out.push_str(&format!("\\x{b:02x}"));
+            let _ = write!(out, "\\x{b:02x}");
         }
         out
     })

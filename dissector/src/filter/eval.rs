@@ -98,8 +98,8 @@ impl<'v> Packet<'v> {
     /// Hands the values of a source over, one after the other, until one is taken; whether one was.
     fn each(self, s: &Source, take: &mut dyn FnMut(&Item<'_>) -> bool) -> bool {
         match s {
-            Source::Field(f) => self.nodes(f).any(|n| self.value(n).is_some_and(|i| take(&i))),
-            Source::Layer(f, which) => self.in_layers(f, which).any(|n| self.value(n).is_some_and(|i| take(&i))),
+            Source::Field(f) => self.nodes(f).any(|n| take(&self.value(n))),
+            Source::Layer(f, which) => self.in_layers(f, which).any(|n| take(&self.value(n))),
             Source::Slice(inner, slices) => {
                 self.each_whole(inner, &mut |whole| sliced(whole, slices).is_some_and(|part| take(&Item::Bytes(part))))
             }
@@ -133,10 +133,8 @@ impl<'v> Packet<'v> {
                 count > 0 && take(&Item::Number(count))
             }
             Function::Len => match first {
-                Source::Field(f) => self.nodes(f).any(|n| self.len(n).is_some_and(|l| take(&Item::Number(l)))),
-                Source::Layer(f, which) => {
-                    self.in_layers(f, which).any(|n| self.len(n).is_some_and(|l| take(&Item::Number(l))))
-                }
+                Source::Field(f) => self.nodes(f).any(|n| take(&Item::Number(self.len(n)))),
+                Source::Layer(f, which) => self.in_layers(f, which).any(|n| take(&Item::Number(self.len(n)))),
                 _ => self.each(first, &mut |i| i.bytes().is_some_and(|b| take(&Item::Number(b.len() as i128)))),
             },
             Function::Upper | Function::Lower => self.each(first, &mut |i| match i {
@@ -222,8 +220,8 @@ impl<'v> Packet<'v> {
         self.frame.get(n.range.start as usize..n.range.end as usize)
     }
 
-    fn value(self, n: &'v Node<'v>) -> Option<Item<'v>> {
-        Some(match &n.value {
+    fn value(self, n: &'v Node<'v>) -> Item<'v> {
+        match &n.value {
             Value::None => Item::Bytes(Cow::Borrowed(self.bytes_of(n).unwrap_or(&[]))),
             Value::Bool(v) => Item::Number(i128::from(*v)),
             Value::Uint(v) => Item::Number(i128::from(*v)),
@@ -233,15 +231,14 @@ impl<'v> Packet<'v> {
             Value::Ipv6(a) => Item::Bytes(Cow::Borrowed(a)),
             Value::Bytes(b) => Item::Bytes(Cow::Borrowed(b)),
             Value::Str(t) => Item::Text(Cow::Borrowed(t)),
-        })
+        }
     }
 
-    fn len(self, n: &'v Node<'v>) -> Option<i128> {
-        let value = self.value(n)?;
-        Some(match value.bytes() {
+    fn len(self, n: &'v Node<'v>) -> i128 {
+        match self.value(n).bytes() {
             Some(b) => b.len() as i128,
             None => (n.range.end - n.range.start).into(),
-        })
+        }
     }
 
     /// The bytes that are sliced: text as it prints, everything else as it stands in the frame.

@@ -156,15 +156,12 @@ pub fn tokens(text: &str) -> Result<Vec<(Range<usize>, Token)>, Fault> {
         }
         if let Some(which) = rest.strip_prefix('#') {
             // #[1-2] or #1
-            let (layer, len) = match which.strip_prefix('[') {
-                Some(inner) => {
-                    let end = inner.find(']').ok_or_else(|| Fault::new(start..text.len(), "the layers have no ]"))?;
-                    (inner.get(..end), end + 3)
-                }
-                None => {
-                    let end = which.find(|c: char| !c.is_ascii_digit()).unwrap_or(which.len());
-                    (which.get(..end), end + 1)
-                }
+            let (layer, len) = if let Some(inner) = which.strip_prefix('[') {
+                let end = inner.find(']').ok_or_else(|| Fault::new(start..text.len(), "the layers have no ]"))?;
+                (inner.get(..end), end + 3)
+            } else {
+                let end = which.find(|c: char| !c.is_ascii_digit()).unwrap_or(which.len());
+                (which.get(..end), end + 1)
             };
             at += len;
             out.push((start..at, Token::Layer(layer.unwrap_or("").to_owned())));

@@ -3,7 +3,7 @@
 use super::aside::{Aside, IbLink};
 use super::walk::{Next, Step, Walk};
 use super::{LayerKind, LinkType};
-use crate::wire::bytes::{be16, be32, u8_at};
+use crate::wire::bytes::{be16, be32, part, u8_at};
 
 /// ERF record types (Endace, "ERF types reference").
 mod erf {
@@ -46,6 +46,17 @@ impl Walk<'_, '_> {
                 self.push(LayerKind::Sll2, 0, 20)?;
                 Some((Next::EtherType(be16::<0, 20>(h)), 20))
             }
+            9 | 50 => self.ppp(0),
+            // a byte that tells the direction, in place of the address or before it
+            166 => self.ppp_directed(1),
+            204 => self.ppp_directed(0),
+            51 => Some((Next::Pppoe, 0)),
+            104 => {
+                let h: &[u8; 4] = self.at(LayerKind::Chdlc, 0)?;
+                self.push(LayerKind::Chdlc, 0, 4)?;
+                Some((Next::EtherType(be16::<2, 4>(h)), 4))
+            }
+            239 => self.nflog(),
             197 => self.erf(),
             247 => Some((Next::Lrh, 0)),
             242 => self.ipoib(),
@@ -66,6 +77,52 @@ impl Walk<'_, '_> {
             // NetBSD and OpenBSD, FreeBSD, macOS
             24 | 28 | 30 => Some((Next::Ipv6, 4)),
             f => self.other(format!("loopback header with address family {f}, which is not IP")),
+        }
+    }
+
+    /// PPP in HDLC-like framing (RFC 1662), address and control perhaps left out.
+    fn ppp(&mut self, o: usize) -> Step {
+        let head = if self.rest(o).starts_with(&[0xff, 0x03]) { 2 } else { 0 };
+        self.ppp_protocol(LayerKind::Ppp, o, head)
+    }
+
+    /// The same behind a byte of the capture, which may stand where the address would.
+    fn ppp_directed(&mut self, instead_of_address: usize) -> Step {
+        self.at::<1>(LayerKind::Ppp, 0)?;
+        match self.rest(1) {
+            [0x03, ..] if instead_of_address == 1 => self.ppp_protocol(LayerKind::Ppp, 0, 2),
+            _ => self.ppp(1),
+        }
+    }
+
+    /// Netfilter log: family, version, resource id, then attributes, one of which is the packet.
+    fn nflog(&mut self) -> Step {
+        const HEAD: usize = 4;
+        const PAYLOAD: u16 = 9;
+        let h: &[u8; HEAD] = self.at(LayerKind::Nflog, 0)?;
+        let family = u8_at::<0, HEAD>(h);
+        let mut o = HEAD;
+        loop {
+            let a: &[u8; 4] = self.at(LayerKind::Nflog, o)?;
+            // in the byte order of the machine that captured; lengths are small, so that the order shows
+            let little = u16::from_le_bytes(*part::<0, 2, 4>(a));
+            let (len, kind) = if usize::from(little) <= self.rest(o).len().max(4) && little >= 4 {
+                (little, u16::from_le_bytes(*part::<2, 2, 4>(a)))
+            } else {
+                (be16::<0, 4>(a), be16::<2, 4>(a))
+            };
+            if len < 4 {
+                return self.other(format!("an NFLOG attribute that says it is {len} bytes long"));
+            }
+            if kind & 0x7fff == PAYLOAD {
+                self.push(LayerKind::Nflog, 0, o + 4)?;
+                return match family {
+                    2 => Some((Next::Ipv4, o + 4)),
+                    10 => Some((Next::Ipv6, o + 4)),
+                    f => self.other(format!("NFLOG record of family {f}, which is not IP")),
+                };
+            }
+            o += usize::from(len).next_multiple_of(4);
         }
     }
 

@@ -112,6 +112,24 @@ pub enum LayerKind {
     Rwh,
     /// Head of an IP-over-InfiniBand record.
     Ipoib,
+    /// PPP header: address and control if they are there, protocol.
+    Ppp,
+    /// Cisco HDLC header.
+    Chdlc,
+    /// Head of a Netfilter log record, up to the packet in it.
+    Nflog,
+    /// IEEE 802.1AE tag of a frame that is not encrypted, with the EtherType behind it.
+    Macsec,
+    /// Tag of a provider backbone (IEEE 802.1ah), up to the customer's frame.
+    Backbone,
+    /// Tag of a seamless ring (IEC 62439-3, HSR), with the EtherType behind it.
+    Hsr,
+    /// Cisco metadata, with the EtherType behind them.
+    CiscoMeta,
+    /// TaZmen Sniffer Protocol: header and tags before the mirrored frame.
+    Tzsp,
+    /// GTP-U header with its extensions.
+    Gtp,
 }
 
 impl LayerKind {
@@ -142,6 +160,15 @@ impl LayerKind {
             Self::ControlWord => "pseudowire control word",
             Self::Rwh => "RWH",
             Self::Ipoib => "IPoIB header",
+            Self::Ppp => "PPP",
+            Self::Chdlc => "Cisco HDLC",
+            Self::Nflog => "NFLOG header",
+            Self::Macsec => "MACsec tag",
+            Self::Backbone => "802.1ah tag",
+            Self::Hsr => "HSR tag",
+            Self::CiscoMeta => "Cisco metadata",
+            Self::Tzsp => "TZSP",
+            Self::Gtp => "GTP-U",
         }
     }
 }

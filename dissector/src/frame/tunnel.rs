@@ -42,13 +42,22 @@ impl Walk<'_, '_> {
 
     /// PPPoE session stage (RFC 2516) and the PPP protocol word.
     pub(super) fn pppoe(&mut self, o: usize) -> Step {
-        let h: &[u8; 8] = self.at(LayerKind::Pppoe, o)?;
-        // PPP may send a protocol below 0x100 in one byte (RFC 1661, 6.5)
-        let (protocol, len) = match be16::<6, 8>(h) {
-            p if p & 0x0100 != 0 => (p >> 8, 7),
-            p => (p, 8),
+        self.ppp_protocol(LayerKind::Pppoe, o, 6)
+    }
+
+    /// The PPP protocol word behind the first `head` bytes of a header.
+    pub(super) fn ppp_protocol(&mut self, kind: LayerKind, o: usize, head: usize) -> Step {
+        // a protocol below 0x100 may be sent in one byte (RFC 1661, 6.5)
+        let (protocol, len) = match *self.rest(o + head) {
+            [p, ..] if p & 1 != 0 => (p.into(), head + 1),
+            [high, low, ..] => (u16::from_be_bytes([high, low]), head + 2),
+            _ => {
+                let available = self.rest(o).len();
+                self.cut(kind, head + 2, available);
+                return None;
+            }
         };
-        self.push(LayerKind::Pppoe, o, len)?;
+        self.push(kind, o, len)?;
         match protocol {
             0x0021 => Some((Next::Ipv4, o + len)),
             0x0057 => Some((Next::Ipv6, o + len)),
@@ -155,6 +164,90 @@ impl Walk<'_, '_> {
         }
         self.push(LayerKind::Geneve, o, len)?;
         Some((Next::EtherType(be16::<2, 8>(h)), o + len))
+    }
+
+    /// A MACsec tag (IEEE 802.1AE, 9.3). Only of a frame that is not encrypted is there more to read.
+    pub(super) fn macsec(&mut self, o: usize) -> Step {
+        const CHANGED_OR_ENCRYPTED: u8 = 0x0c;
+        const HAS_SCI: u8 = 0x20;
+        let Some([tci, ..]) = self.rest(o).first_chunk::<6>().copied() else {
+            return self.carries(super::Carries::EtherType(ethertype::MACSEC));
+        };
+        if tci & CHANGED_OR_ENCRYPTED != 0 {
+            return self.carries(super::Carries::EtherType(ethertype::MACSEC));
+        }
+        let len = if tci & HAS_SCI != 0 { 14 } else { 6 };
+        let t: &[u8; 2] = self.at(LayerKind::Macsec, o + len)?;
+        self.push(LayerKind::Macsec, o, len + 2)?;
+        Some((Next::EtherType(be16::<0, 2>(t)), o + len + 2))
+    }
+
+    /// A tag of `LEN` bytes whose last two are an EtherType.
+    pub(super) fn tag<const LEN: usize>(&mut self, kind: LayerKind, o: usize) -> Step {
+        let tag: &[u8; LEN] = self.at(kind, o)?;
+        self.push(kind, o, LEN)?;
+        let t = tag.last_chunk::<2>().map_or(0, |b| u16::from_be_bytes(*b));
+        Some((Next::EtherType(t), o + LEN))
+    }
+
+    /// TaZmen Sniffer Protocol, as mirrors of some vendors send it: version, type, what is carried, then tags.
+    pub(super) fn tzsp(&mut self, start: usize) -> Step {
+        const PADDING: u8 = 0;
+        const END: u8 = 1;
+        const ETHERNET: u16 = 1;
+        let h: &[u8; 4] = self.at(LayerKind::Tzsp, start)?;
+        let (version, what) = (u8_at::<0, 4>(h), be16::<2, 4>(h));
+        if version != 1 || what != ETHERNET {
+            return self.carries(super::Carries::Udp);
+        }
+        let mut o = start + 4;
+        loop {
+            match *self.rest(o) {
+                [PADDING, ..] => o += 1,
+                [END, ..] => break,
+                [_, len, ..] => o += 2 + usize::from(len),
+                _ => {
+                    let available = self.rest(start).len();
+                    self.cut(LayerKind::Tzsp, available + 1, available);
+                    return None;
+                }
+            }
+        }
+        self.push(LayerKind::Tzsp, start, o + 1 - start)?;
+        Some((Next::Ethernet, o + 1))
+    }
+
+    /// GTP-U (3GPP TS 29.281, 5): user data only.
+    pub(super) fn gtp(&mut self, start: usize) -> Step {
+        const USER_DATA: u8 = 0xff;
+        const NO_MORE: u8 = 0;
+        let h: &[u8; 8] = self.at(LayerKind::Gtp, start)?;
+        let (flags, kind) = (u8_at::<0, 8>(h), u8_at::<1, 8>(h));
+        if flags >> 4 != 3 || kind != USER_DATA {
+            return self.carries(super::Carries::Udp);
+        }
+        let mut o = start + 8;
+        if flags & 7 != 0 {
+            let more: &[u8; 4] = self.at(LayerKind::Gtp, o)?;
+            let mut next = if flags & 4 != 0 { u8_at::<3, 4>(more) } else { NO_MORE };
+            o += 4;
+            while next != NO_MORE {
+                // counted in four bytes, the last of which names the next one
+                let len = match self.rest(o).first() {
+                    Some(n) if *n > 0 => usize::from(*n) * 4,
+                    _ => return self.other("a GTP-U extension header without a length"),
+                };
+                let Some(last) = self.rest(o).get(len - 1) else {
+                    let available = self.rest(o).len();
+                    self.cut(LayerKind::Gtp, len, available);
+                    return None;
+                };
+                next = *last;
+                o += len;
+            }
+        }
+        self.push(LayerKind::Gtp, start, o - start)?;
+        Some((Next::IpByVersion, o))
     }
 
     /// EtherIP (RFC 3378).

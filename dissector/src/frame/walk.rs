@@ -66,6 +66,11 @@ pub(super) mod ethertype {
     pub const PPPOE_SESSION: u16 = 0x8864;
     pub const FLOW_CONTROL: u16 = 0x8808;
     pub const LLDP: u16 = 0x88cc;
+    pub const MACSEC: u16 = 0x88e5;
+    /// IEEE 802.1ah: I-tag, then the customer's frame.
+    pub const BACKBONE: u16 = 0x88e7;
+    pub const HSR: u16 = 0x892f;
+    pub const CISCO_META: u16 = 0x8909;
     /// Transparent Ethernet bridging: GRE (NVGRE) and GENEVE.
     pub const BRIDGED: u16 = 0x6558;
     pub const ERSPAN: u16 = 0x88be;
@@ -93,6 +98,8 @@ mod port {
     pub const VXLAN_GPE: u16 = 4790;
     pub const GENEVE: u16 = 6081;
     pub const MPLS: u16 = 6635;
+    pub const GTP: u16 = 2152;
+    pub const TZSP: u16 = 37008;
 }
 
 /// Walks a frame of any link type, of which nothing is known yet.
@@ -139,7 +146,7 @@ impl<'a> Walk<'_, 'a> {
         None
     }
 
-    fn carries(&mut self, what: Carries) -> Step {
+    pub fn carries(&mut self, what: Carries) -> Step {
         self.f.carries = what;
         None
     }
@@ -201,6 +208,14 @@ impl<'a> Walk<'_, 'a> {
             ethertype::MPLS | ethertype::MPLS_MULTICAST => Some((Next::Mpls, o)),
             ethertype::PPPOE_SESSION => Some((Next::Pppoe, o)),
             ethertype::BRIDGED => Some((Next::Ethernet, o)),
+            ethertype::MACSEC => self.macsec(o),
+            ethertype::BACKBONE => {
+                self.at::<4>(LayerKind::Backbone, o)?;
+                self.push(LayerKind::Backbone, o, 4)?;
+                Some((Next::Ethernet, o + 4))
+            }
+            ethertype::HSR => self.tag::<6>(LayerKind::Hsr, o),
+            ethertype::CISCO_META => self.tag::<8>(LayerKind::CiscoMeta, o),
             ethertype::ARP => {
                 self.aside(arp::parse(self.rest(o)).map(Aside::Arp));
                 self.carries(Carries::EtherType(t))
@@ -396,7 +411,9 @@ impl<'a> Walk<'_, 'a> {
         self.f.udp = Some(udp);
         let start = o + UDP_LEN;
         if udp.dst_port == self.port {
-            let room = self.f.net.map_or(0, |n| n.end).max(start).min(self.f.wire_len.max(start)) - start;
+            // the IP length is 0 in a giant packet, too: captured before it is cut up, or after it was joined
+            let end = self.f.net.map_or(0, |n| if n.end > start { n.end } else { self.f.wire_len });
+            let room = end.max(start).min(self.f.wire_len.max(start)) - start;
             let declared = match usize::from(udp.len).checked_sub(UDP_LEN) {
                 Some(n) => n,
                 // 0 is a jumbogram or a packet before segmentation, less than 8 is nonsense
@@ -410,6 +427,8 @@ impl<'a> Walk<'_, 'a> {
             port::VXLAN_GPE => Some((Next::VxlanGpe, start)),
             port::GENEVE => Some((Next::Geneve, start)),
             port::MPLS => Some((Next::Mpls, start)),
+            port::GTP => self.gtp(start),
+            port::TZSP => self.tzsp(start),
             _ => self.carries(Carries::Udp),
         }
     }
