@@ -242,6 +242,8 @@ fn packed_files_are_the_same() {
         ("gzip", gzip(&plain)),
         // as `cat a.gz b.gz` makes it
         ("gzip", [gzip(a), gzip(b)].concat()),
+        // padded to a whole block
+        ("gzip", [gzip(&plain), vec![0; 200_000]].concat()),
         ("lz4", lz4.finish().unwrap()),
         #[cfg(feature = "zstd")]
         ("zstd", zstd::encode_all(&plain[..], 1).unwrap()),
@@ -251,6 +253,13 @@ fn packed_files_are_the_same() {
         let mut r = read(packed.clone()).unwrap();
         assert_eq!(r.packing(), Some(name));
         assert_eq!(all(&mut r), expected, "{name}");
+        if packed.ends_with(&[0; 4096]) {
+            let mut r = read([&packed[..], &b"this is no member of it"[..]].concat()).unwrap();
+            let (kept, error) = all(&mut r);
+            assert_eq!(kept, expected.0);
+            assert!(error.unwrap().contains("gzip"));
+            continue;
+        }
         // cut in its middle: packets first, then one sentence
         let mut r = match read(packed[..packed.len() / 2].to_vec()) {
             Ok(r) => r,

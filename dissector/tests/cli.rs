@@ -402,6 +402,19 @@ fn letters_that_tshark_users_type_by_habit() {
     for more in [&["-l"][..], &["-Q"], &["-n", "-N", "n"], &["-2"], &["-d", "udp.port==4791,infiniband"]] {
         assert_eq!(stdout(&[&["-r", &f][..], more, &number].concat()), plain, "{more:?}");
     }
+    for (letter, instead) in [("-z", "stats"), ("-i", "roce-top"), ("-j", "-e FIELD"), ("-G", "fields")] {
+        let says = refused(&["-r", &f, letter, "x"]);
+        assert!(says.contains(letter) && says.contains(instead), "{says}");
+    }
+    assert_eq!(stdout(&[&["-r", &f, "--disable-heuristic", "rpcrdma_infiniband"][..], &number].concat()), plain);
+    let dir = tempfile::tempdir().unwrap();
+    for (kind, magic) in [("pcapng", [0x0a, 0x0d, 0x0d, 0x0a]), ("pcap", [0xd4, 0xc3, 0xb2, 0xa1])] {
+        let out = dir.path().join("out").display().to_string();
+        stdout(&["-r", &f, "-F", kind, "-w", &out]);
+        assert_eq!(std::fs::read(&out).unwrap()[..4], magic);
+        assert_eq!(stdout(&[&["-r", &out][..], &number].concat()), plain);
+    }
+    assert!(refused(&["-r", &f, "-F", "pcap"]).contains("-w"));
     // behind a read filter tshark counts from 1 again; better no number than another one
     assert!(refused(&["-r", &f, "-2", "-R", "infiniband"]).contains("-Y"));
     // another port: nothing is RoCE any more

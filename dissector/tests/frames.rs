@@ -970,15 +970,12 @@ fn ways_in_by_their_link_type_and_tags() {
 fn giant_packets_go_to_the_end_of_the_frame() {
     let bth = hex("0740ffff 00000012 00000064");
     let mut b = eth(0x0800, &ipv4(17, &udp(4791, &cat(&[&bth, &[0x5a; 60000], &[0; 4]]))));
-    for (ip, udp) in [(true, false), (true, true)] {
-        let at = if udp { 38 } else { 16 };
+    for at in [16, 38] {
         b[at..at + 2].fill(0);
         let f = Frame::parse(&b, b.len(), LinkType::ETHERNET, ROCE_UDP_PORT);
         let p = f.packet().unwrap().unwrap();
         assert_eq!((p.payload.len(), p.bth.psn().get()), (60000, 100));
-        assert!(
-            f.notes.iter().any(|n| matches!(n, Note::LengthMismatch { layer: LayerKind::Ipv4, says: 0, .. }) == ip)
-        );
+        assert!(f.notes.iter().any(|n| matches!(n, Note::LengthMismatch { layer: LayerKind::Ipv4, says: 0, .. })));
         assert!(!f.notes.iter().any(|n| matches!(n, Note::Trailer(_))), "{:?}", f.notes);
     }
 }

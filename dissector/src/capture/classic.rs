@@ -5,8 +5,9 @@ use pcap_file::pcap::{PcapParser, PcapTsResolution};
 use super::Timestamp;
 use super::reader::{Place, Step};
 
-/// A record longer than this is damage, not a packet (libpcap's own limit is 256 KiB).
-pub const MAX_RECORD: usize = 16 << 20;
+/// A record longer than this is damage, not a packet (libpcap's own limit is 256 KiB). Memory grows with
+/// it: a few are held at a time.
+pub const MAX_RECORD: usize = 4 << 20;
 
 /// Bytes of the file header.
 pub const HEADER_LEN: usize = 24;

@@ -36,7 +36,7 @@ mod code {
 }
 
 /// A block longer than this is damage.
-pub const MAX_BLOCK: usize = 32 << 20;
+pub const MAX_BLOCK: usize = 8 << 20;
 /// More interfaces than this is damage.
 const MAX_INTERFACES: usize = 65_536;
 

@@ -1,7 +1,7 @@
 //! From a name to a stream of unpacked bytes.
 
 use std::fs::File;
-use std::io::{self, BufReader, Chain, Cursor, Read, Seek};
+use std::io::{self, BufRead, BufReader, Chain, Cursor, Read, Seek};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -71,6 +71,49 @@ pub fn counted(inner: impl Read, taken: Taken) -> impl Read {
     Counting { inner, taken }
 }
 
+/// The members of a gzip file, which are one file if there are several in a row, as gzip -d reads it. Zeros behind the
+/// last one are padding (tapes, copies by the block).
+struct Members<R> {
+    /// `None` only while one member gives its input to the next.
+    current: Option<flate2::bufread::GzDecoder<R>>,
+}
+
+impl<R: BufRead> Members<R> {
+    fn new(input: R) -> Self {
+        Self { current: Some(flate2::bufread::GzDecoder::new(input)) }
+    }
+}
+
+impl<R: BufRead> Read for Members<R> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let Some(member) = self.current.as_mut() else { return Ok(0) };
+            match member.read(buf)? {
+                0 if !buf.is_empty() => {}
+                n => return Ok(n),
+            }
+            let Some(mut input) = self.current.take().map(flate2::bufread::GzDecoder::into_inner) else {
+                return Ok(0);
+            };
+            loop {
+                let there = input.fill_buf()?;
+                match there.iter().position(|b| *b != 0) {
+                    Some(zeros) => {
+                        input.consume(zeros);
+                        break;
+                    }
+                    None if there.is_empty() => return Ok(0),
+                    None => {
+                        let zeros = there.len();
+                        input.consume(zeros);
+                    }
+                }
+            }
+            self.current = Some(flate2::bufread::GzDecoder::new(input));
+        }
+    }
+}
+
 type Restarted<R> = Chain<Cursor<Vec<u8>>, R>;
 
 /// The first bytes, and a reader that starts with them.
@@ -114,10 +157,7 @@ pub fn from_read(name: String, input: Box<dyn Read + Send>, size: Option<u64>) -
         Err(source) => return Err(OpenError::Io { name, source }),
     };
     let (packing, unpacked): (_, Box<dyn Read + Send>) = match magic::sniff(&start) {
-        // several members in a row are one file, as gzip -d reads it
-        Magic::Gzip => {
-            ("gzip", Box::new(flate2::bufread::MultiGzDecoder::new(BufReader::with_capacity(128 << 10, input))))
-        }
+        Magic::Gzip => ("gzip", Box::new(Members::new(BufReader::with_capacity(128 << 10, input)))),
         #[cfg(feature = "zstd")]
         Magic::Zstd => match zstd::stream::read::Decoder::new(input) {
             Ok(d) => ("zstd", Box::new(d)),

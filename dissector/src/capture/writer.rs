@@ -131,6 +131,13 @@ impl Writer {
         }
     }
 
+    /// The same with another kind of file than the name says, before anything is written.
+    #[must_use]
+    pub const fn in_format(mut self, format: Format) -> Self {
+        self.format = format;
+        self
+    }
+
     /// Kind of file that is written.
     pub const fn format(&self) -> Format {
         self.format

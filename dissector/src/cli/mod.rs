@@ -131,8 +131,30 @@ fn sentence(e: &anyhow::Error) -> String {
     })
 }
 
+/// Letters of tshark that this program has not, and what to do instead.
+const INSTEAD: &[(&[&str], &str)] = &[
+    (
+        &["-z"],
+        "statistics have commands of their own: `roce-dissect stats FILE`, `flows FILE`, `check FILE`, with --json",
+    ),
+    (
+        &["-i", "-f", "-D", "-L", "-p", "-I", "-B", "-s", "-a", "-b"],
+        "captures are read here; `roce-top -i IF` shows live traffic",
+    ),
+    (&["-j", "-J"], "-e FIELD picks the fields of -T json"),
+    (&["-G"], "`roce-dissect fields` lists the fields"),
+    (&["-X", "-K", "-H", "-C"], "no scripts, keys, host names or profiles change what is shown here"),
+];
+
 /// One line about wrong arguments.
 fn usage(e: &clap::Error) -> ExitCode {
+    if let Some(clap::error::ContextValue::String(argument)) = e.get(clap::error::ContextKind::InvalidArg)
+        && e.kind() == clap::error::ErrorKind::UnknownArgument
+        && let Some((_, instead)) = INSTEAD.iter().find(|(letters, _)| letters.contains(&argument.as_str()))
+    {
+        eprintln!("roce-dissect: there is no {argument}: {instead}");
+        return ExitCode::from(2);
+    }
     let text = e.render().to_string();
     let text = text.strip_prefix("error: ").unwrap_or(&text);
     // the message proper ends at the first empty line

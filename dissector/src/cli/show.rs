@@ -37,6 +37,17 @@ pub enum OutputFormat {
     Csv,
 }
 
+/// Kind of file (`-F`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum FileType {
+    /// Classic, with nanoseconds if the input has them.
+    Pcap,
+    /// The same under tshark's name for it with nanoseconds.
+    Nsecpcap,
+    /// pcapng.
+    Pcapng,
+}
+
 /// Time format (`-t`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum TimeFormat {
@@ -101,12 +112,18 @@ pub struct Args {
     /// Accepted for tshark's sake: standard error has errors only.
     #[arg(short = 'Q', hide = true)]
     very_quiet: bool,
+    /// Accepted for tshark's sake: what a payload is, is never guessed.
+    #[arg(long = "disable-heuristic", value_name = "NAME", hide = true)]
+    no_guess: Vec<String>,
     /// Print no packets.
     #[arg(short = 'q')]
     quiet: bool,
     /// Write the packets (those that match) to a file: pcapng if its name ends so, else pcap.
     #[arg(short = 'w', value_name = "OUT")]
     write: Option<PathBuf>,
+    /// Kind of file that -w writes, if its name does not say: pcap or pcapng.
+    #[arg(short = 'F', value_name = "TYPE", value_enum, requires = "write", hide_possible_values = true)]
+    file_type: Option<FileType>,
     /// Print packets although -w is given.
     #[arg(short = 'P')]
     print: bool,
@@ -250,7 +267,14 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let path = args.read.clone().or(args.file.clone()).ok_or_else(|| anyhow!("which FILE?"))?;
     let mut reader = Reader::open(&path)?;
     let mut writer = match &args.write {
-        Some(w) => Some(Writer::create(w, Some(&path))?),
+        Some(w) => {
+            let made = Writer::create(w, Some(&path))?;
+            Some(match args.file_type {
+                None => made,
+                Some(FileType::Pcap | FileType::Nsecpcap) => made.in_format(crate::capture::Format::Pcap),
+                Some(FileType::Pcapng) => made.in_format(crate::capture::Format::PcapNg),
+            })
+        }
         None => None,
     };
     let pcapng = reader.format() == crate::capture::Format::PcapNg;
