@@ -139,6 +139,10 @@ pub struct Seen {
 /// Messages kept per connection; a connection has seven if nothing goes wrong.
 pub const MAX_MESSAGES: usize = 16;
 
+/// Communication management waits for milliseconds at the least before it sends again; what comes sooner was
+/// copied by the network or recorded twice, nanoseconds.
+const COPIED_WITHIN: i64 = 1_000_000;
+
 /// Identity of a connection within one [`Connections`], in the order of their first message, from 0.
 pub type Id = u64;
 
@@ -214,6 +218,10 @@ impl Connection {
 
     fn note(&mut self, seen: Seen) {
         if seen.repeat {
+            let copied = |m: &Seen| (0..COPIED_WITHIN).contains(&seen.at.since(m.at));
+            if self.messages.iter().any(|m| (m.kind, m.from) == (seen.kind, seen.from) && copied(m)) {
+                return;
+            }
             self.repeats = self.repeats.saturating_add(1);
         }
         if self.messages.len() < MAX_MESSAGES {
@@ -628,11 +636,16 @@ mod tests {
         all
     }
 
+    /// A second apart.
     fn feed(c: &mut Connections, frames: &[Vec<u8>]) {
-        for (n, bytes) in (1..).zip(frames) {
+        feed_every(1_000_000_000, c, frames);
+    }
+
+    fn feed_every(ns: i64, c: &mut Connections, frames: &[Vec<u8>]) {
+        for ((n, at), bytes) in (1..).zip((0..).step_by(usize::try_from(ns).unwrap())).zip(frames) {
             let frame = Frame::parse(bytes, bytes.len(), LinkType::ETHERNET, ROCE_UDP_PORT);
             if let Some(Ok(packet)) = frame.packet() {
-                c.push(n, Timestamp::default(), &frame, &packet);
+                c.push(n, Timestamp(at), &frame, &packet);
             }
         }
     }
@@ -708,6 +721,10 @@ mod tests {
         let mut c = Connections::default();
         feed(&mut c, &f);
         assert_eq!((c.iter().len(), c.iter().next().unwrap().repeats), (1, 1));
+        // nobody repeats himself so soon: copies
+        let mut copied = Connections::default();
+        feed_every(1000, &mut copied, &f);
+        assert_eq!((copied.iter().len(), copied.iter().next().unwrap().repeats), (1, 0));
         // the same ids in another transaction are a new one
         let mut again = f[0].clone();
         again[0x3e + 8] ^= 0x80;

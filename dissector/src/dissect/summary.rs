@@ -94,7 +94,9 @@ fn analysis(a: &PacketInfo, out: &mut String) {
     if a.gap > 0 {
         let _ = write!(out, " [{} PSN{} missing before this]", a.gap, if a.gap == 1 { "" } else { "s" });
     }
-    if a.reordered {
+    if let Some(cause) = a.repair {
+        let _ = write!(out, " [sent again: {}]", cause.name());
+    } else if a.reordered {
         out.push_str(" [reordered]");
     }
     if let Some(n) = a.ack_of {

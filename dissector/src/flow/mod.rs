@@ -57,6 +57,9 @@ const LATEST_BITS: u32 = 9;
 /// A flow that was silent for so long gives way to a new one when the table is full, nanoseconds.
 pub const IDLE: i64 = 60_000_000_000;
 
+/// A flow that is seen so soon after the capture began was most likely under way before, nanoseconds.
+const UNDER_WAY: i64 = 10_000_000;
+
 /// Where a packet stands in its capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
@@ -86,6 +89,9 @@ pub struct PacketInfo {
     pub gap: u32,
     /// `roce.reordered`: first arrival with a lower PSN than one seen before.
     pub reordered: bool,
+    /// Sent again, although no copy of it came before: the first one was lost before the recorder, or it is the
+    /// rest of a READ that is asked for again.
+    pub repair: Option<Cause>,
     /// `roce.ack_of`: number of the request that this packet answers (the latest that it covers).
     pub ack_of: Option<u64>,
     /// `roce.rtt`: nanoseconds since that request.
@@ -185,9 +191,12 @@ impl Analyzer {
         };
         self.outer(i, place, frame, net, packet, icrc);
         let mut info = PacketInfo { flow: Some(i), ..PacketInfo::default() };
-        if let Some(f) = self.flows.get_mut(i as usize).filter(|_| !icrc_ok(icrc)) {
+        if let Verdict::Bad { found, .. } = icrc
+            && let Some(f) = self.flows.get_mut(i as usize)
+        {
             f.icrc_flush += u64::from(odd_flush);
             let t = f.trouble.get_or_insert_default();
+            t.icrcs_differ |= *t.icrc.get_or_insert(found) != found;
             // dear to find out, so once a flow
             if !t.explained && !odd_flush {
                 t.explained = true;
@@ -388,6 +397,7 @@ impl Analyzer {
         let id = u32::try_from(self.flows.len()).ok()?;
         let mut f = Flow::new(id, key, net.src, net.dst, place.at, place.number);
         f.reuse_of = reuse_of;
+        f.from_start = place.at.since(self.quality.begin()) < UNDER_WAY;
         self.flows.push(Box::new(f));
         self.enter(key, id);
         self.introduce(id);
@@ -697,10 +707,13 @@ fn is_copy(f: &Flow, c: &Context<'_>, before: Option<Sent>) -> bool {
     }
     let passed = c.place.at.since(before.at);
     let floor = f.rtt.as_ref().and_then(|h| h.min()).and_then(|m| i64::try_from(m).ok());
-    f.repairs().alarm.is_none() && f.rewinding.is_none() && passed < floor.unwrap_or(20_000).min(20_000)
+    f.repairs().alarm.is_none() && f.rewinding.is_none() && passed < floor.unwrap_or(20_000).min(1_000_000)
 }
 
 fn request(f: &mut Flow, mut peer: Option<&mut Flow>, c: &Context<'_>, info: &mut PacketInfo) {
+    if f.requests == 0 {
+        f.asked_after = u32::try_from(c.place.at.since(f.first) / 1000).unwrap_or(u32::MAX);
+    }
     f.requests += 1;
     f.ack_reqs += u64::from(c.packet.bth.ack_req());
     let (psn, at, number) = (c.psn(), c.place.at, c.place.number);
@@ -745,7 +758,7 @@ fn request(f: &mut Flow, mut peer: Option<&mut Flow>, c: &Context<'_>, info: &mu
             f.repairs_mut().read_restarts += 1;
             again = true;
             let cause = why_again(f, peer.as_deref(), c);
-            info.repeat = Some(Repeat::Sent(cause));
+            info.repair = Some(cause);
             note_again(f, c, cause, before);
         }
         Arrival::Repeat => {
@@ -762,11 +775,11 @@ fn request(f: &mut Flow, mut peer: Option<&mut Flow>, c: &Context<'_>, info: &mu
             if c.is_behind(f) && before.is_some() {
                 overtaken(f, c, before);
                 info.repeat = Some(Repeat::Sent(f.rewinding.unwrap_or(Cause::Unknown)));
-                info.reordered = true;
                 return;
             }
             let cause = why_again(f, peer.as_deref(), c);
             info.repeat = Some(Repeat::Sent(cause));
+            f.repairs_mut().count(cause);
             note_again(f, c, cause, before);
         }
         Arrival::Gap(n) => {
@@ -789,7 +802,7 @@ fn request(f: &mut Flow, mut peer: Option<&mut Flow>, c: &Context<'_>, info: &mu
             f.reordered += 1;
             info.reordered = true;
             f.note(c.event(Happened::Late, 0, 0));
-            repairs(f, peer.is_some(), c);
+            info.repair = repairs(f, peer.is_some(), c, arrival);
         }
         Arrival::First | Arrival::Next => {
             f.rewinding = None;
@@ -828,23 +841,31 @@ fn overtaken(f: &mut Flow, c: &Context<'_>, before: Option<Sent>) {
 
 /// A late request may be no overtaken one but the repair of a loss before the capture point: it answers a NAK,
 /// or it comes after a silence in which anything that was only delayed would have come.
-fn repairs(f: &mut Flow, joined: bool, c: &Context<'_>) {
+fn repairs(f: &mut Flow, joined: bool, c: &Context<'_>, arrival: Arrival) -> Option<Cause> {
     let psn = c.psn();
     if c.is_behind(f) {
-        return;
+        return None;
     }
-    if f.rewinding.is_some() && psn == f.cursor {
-        f.repairs_mut().late_repairs += 1;
-        return;
+    // under way when the capture began: why it is sent again was said before that
+    let before = f.from_start && (arrival == Arrival::Late { due: false } || psn.distance(f.req.low()) < 0);
+    if let Some(cause) = f.rewinding.filter(|_| psn == f.cursor) {
+        let r = f.repairs_mut();
+        *(if before { &mut r.early_repairs } else { &mut r.late_repairs }) += 1;
+        return Some(cause);
     }
     let cause = match f.repairs.as_deref_mut().and_then(|r| r.alarm.take_if(|a| psn.distance(a.psn) >= 0)) {
         Some(alarm) => alarm.cause,
+        None if before => {
+            f.repairs_mut().early_repairs += 1;
+            f.rewinding = Some(Cause::Unknown);
+            return f.rewinding;
+        }
         None => {
             let floor = f.rtt.as_ref().and_then(|h| h.percentile(90.0)).map_or(0, |r| r.saturating_mul(4));
             let idle = c.place.at.since(f.last_request.0);
             let ahead = c.net.ip_id.is_some_and(|id| f.ip_id.is_ahead(id));
             if !ahead && idle <= i64::try_from(floor).unwrap_or(i64::MAX).max(1_000_000) {
-                return;
+                return None;
             }
             if joined { Cause::Timeout } else { Cause::Unknown }
         }
@@ -852,6 +873,7 @@ fn repairs(f: &mut Flow, joined: bool, c: &Context<'_>) {
     f.repairs_mut().late_repairs += 1;
     f.rewinding = Some(cause);
     count_rewind(f, cause);
+    Some(cause)
 }
 
 /// A READ of unknown span was the latest request: where the next one lies says how long it was.
@@ -885,7 +907,6 @@ fn why_again(f: &mut Flow, peer: Option<&Flow>, c: &Context<'_>) -> Cause {
     }
     let cause = match f.repairs_mut().alarm.take_if(|a| psn.distance(a.psn) >= 0 || a.psn.distance(psn) < 64) {
         Some(a) => a.cause,
-        None if f.repairs().rnr_psn == Some(psn) => Cause::RnrNak,
         None => {
             // still the same going back, with its packets out of order
             if let (Some((start, at)), Some(cause)) = (last, f.rewinding)
@@ -920,9 +941,6 @@ fn count_rewind(f: &mut Flow, cause: Cause) {
 
 fn note_again(f: &mut Flow, c: &Context<'_>, cause: Cause, before: Option<Sent>) {
     let psn = c.psn();
-    if let Some(n) = f.repairs_mut().causes.get_mut(cause as usize) {
-        *n += 1;
-    }
     let other = before.map_or(0, |b| b.number);
     let passed = before.map_or(0, |b| u64::try_from(c.place.at.since(b.at)).unwrap_or(0));
     let what = match cause {
@@ -1000,7 +1018,7 @@ fn after_request(f: &mut Flow, c: &Context<'_>, span: u32, again: bool, answered
         }
         let open = u32::try_from(f.reads.open()).unwrap_or(u32::MAX);
         if open > f.read_depth.0 {
-            f.read_depth = (open, number);
+            f.read_depth = (open, u32::try_from(number).unwrap_or(u32::MAX));
         }
     }
     let target = match (c.packet.ext.reth, c.packet.ext.atomic) {
@@ -1048,14 +1066,16 @@ fn finish_request(f: &mut Flow, c: &Context<'_>, arrival: Arrival) {
 
 fn response(f: &mut Flow, mut peer: Option<&mut Flow>, c: &Context<'_>, info: &mut PacketInfo) {
     let psn = c.psn();
-    f.last_response = c.place.at;
     if c.op.kind != Kind::Ack {
         f.responses += 1;
         data_response(f, peer.as_deref_mut(), c, info);
     }
+    f.last_response = c.place.at;
     let Some(aeth) = c.packet.ext.aeth else {
+        // cut before it says whether it is a NAK; at least everything before was taken
+        f.acks += u64::from(c.op.kind == Kind::Ack);
         if let Some(p) = peer {
-            acknowledge(p, f, c, psn, info);
+            acknowledge(p, f, c, if c.op.kind == Kind::Ack { psn.plus(-1) } else { psn }, info);
         }
         return;
     };
@@ -1130,11 +1150,13 @@ fn response(f: &mut Flow, mut peer: Option<&mut Flow>, c: &Context<'_>, info: &m
             if cause == Cause::RnrNak && p.trouble.as_ref().is_some_and(|t| t.attempts.psn == psn) {
                 p.trouble.get_or_insert_default().attempts.rnr += 1;
             }
+            // a second NAK before the sender could react is a copy of the first
+            let told_before = p.repairs().alarm.is_some_and(|a| (a.cause, a.psn) == (cause, psn));
             // the packets behind one that met RNR draw sequence NAKs for the same PSN: the cause stays RNR
             let behind_rnr = cause == Cause::SequenceNak && p.repairs().rnr_psn == Some(psn);
             if cause == Cause::RnrNak {
                 p.repairs_mut().rnr_psn = Some(psn);
-            } else if !behind_rnr {
+            } else if !behind_rnr && !told_before {
                 let late = again.is_some_and(|s| s.late);
                 p.repairs_mut().late_naks += u64::from(late);
                 p.repairs_mut().loss_naks += u64::from(!late);
@@ -1257,8 +1279,10 @@ fn data_response(f: &mut Flow, mut peer: Option<&mut Flow>, c: &Context<'_>, inf
             info.reordered = true;
             // the answer to a request that was sent again, or to the rest of a READ that was
             let asked = peer.as_deref_mut().and_then(|p| p.reads.holding(psn)).is_some_and(|r| r.again);
-            if asked && !c.is_behind(f) {
+            let ahead = c.net.ip_id.is_some_and(|id| f.ip_id.is_ahead(id));
+            if (asked || ahead || c.place.at.since(f.last_response) > 1_000_000) && !c.is_behind(f) {
                 f.repairs_mut().late_repairs += 1;
+                info.repair = Some(peer.as_deref().and_then(|p| p.rewinding).unwrap_or(Cause::Unknown));
             }
             f.note(c.event(Happened::Late, 0, 0));
         }

@@ -7,6 +7,7 @@ use crate::capture::Timestamp;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Quality {
     latest: Timestamp,
+    begin: Timestamp,
     started: bool,
     /// Times that the clock went backwards.
     pub backwards: u64,
@@ -40,7 +41,14 @@ impl Quality {
         } else {
             self.latest = place.at;
         }
-        self.started = true;
+        if !self.started {
+            (self.started, self.begin) = (true, place.at);
+        }
+    }
+
+    /// Time of the first packet.
+    pub const fn begin(&self) -> Timestamp {
+        self.begin
     }
 
     /// Time of the latest packet.

@@ -198,6 +198,10 @@ pub struct Trouble {
     pub mistake: Option<Mistake>,
     /// It was looked into.
     pub explained: bool,
+    /// The wrong ICRC of all packets that have one, as long as it is the same.
+    pub icrc: Option<u32>,
+    /// They differ.
+    pub icrcs_differ: bool,
     /// Request refused by the first NAK other than a sequence error.
     pub refused: Option<Refused>,
 }
@@ -236,6 +240,17 @@ pub struct Repairs {
     pub rewound: Option<(Psn, Timestamp)>,
     /// Late requests that repaired a loss before the capture point, rather than overtaken ones.
     pub late_repairs: u64,
+    /// Late requests whose first sending was before the capture began: nothing is known of their reasons.
+    pub early_repairs: u64,
+}
+
+impl Repairs {
+    /// Counts a PSN that came again for this cause.
+    pub fn count(&mut self, cause: Cause) {
+        if let Some(n) = self.causes.get_mut(cause as usize) {
+            *n += 1;
+        }
+    }
 }
 
 /// Of a flow that never sent again.
@@ -255,6 +270,7 @@ static NONE: Repairs = Repairs {
     overtaken: 0,
     rewound: None,
     late_repairs: 0,
+    early_repairs: 0,
 };
 
 /// What is known of CNPs that a flow carries.
@@ -299,6 +315,8 @@ pub struct Flow {
     pub connection: Option<u64>,
     /// Its queue pair is gone; the next packet with this key belongs to a new one.
     pub retired: bool,
+    /// It was seen as soon as the capture began, so its beginning may be lacking.
+    pub from_start: bool,
     /// Another flow with the same key came before (the QP number was used again).
     pub reuse_of: Option<u32>,
 
@@ -316,6 +334,8 @@ pub struct Flow {
     pub last: Timestamp,
     /// Its number.
     pub last_packet: u64,
+    /// Microseconds from the first packet to the first request.
+    pub asked_after: u32,
     /// Time and number of the latest request.
     pub last_request: (Timestamp, u64),
     /// Time of the latest response.
@@ -387,7 +407,7 @@ pub struct Flow {
     /// Path MTU that CM agreed upon.
     pub cm_mtu: u32,
     /// Most READs and atomics in flight, and the packet that made it so.
-    pub read_depth: (u32, u64),
+    pub read_depth: (u32, u32),
 
     /// DSCPs of requests and data (bit set).
     pub dscp_data: u64,
@@ -454,6 +474,7 @@ impl Flow {
             connection: None,
             retired: false,
             reuse_of: None,
+            from_start: false,
             packets: 0,
             bytes: 0,
             goodput: 0,
@@ -461,6 +482,7 @@ impl Flow {
             first_packet: packet,
             last: at,
             last_packet: packet,
+            asked_after: 0,
             last_request: (Timestamp(0), 0),
             last_response: Timestamp(0),
             opcodes: [0; 32],

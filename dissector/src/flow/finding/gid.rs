@@ -21,7 +21,11 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
     let a = seen.analysis;
     let local: Vec<&Flow> = a.flows().filter(|f| is_link_local(f)).collect();
     if let Some(f) = local.first() {
-        let answered = local.iter().any(|f| f.acks + f.responses > 0);
+        // what was captured in one direction only is no sign of trouble
+        let answered = local.iter().any(|f| f.acks + f.responses > 0)
+            || !local.iter().any(|f| {
+                seen.sides.back(f.key.addresses) || super::retry::open_attempts(f).is_some_and(|t| t.times > 2)
+            });
         out.push(Finding {
             code: "link-local-gid",
             severity: if answered || !f.reliable() { Severity::Note } else { Severity::Warning },

@@ -1,4 +1,7 @@
-//! Codes `bad-icrc` and `icrc-flush`: packets whose invariant CRC is wrong, by sender.
+//! Codes `bad-icrc`, `icrc-not-written` and `icrc-flush`: packets whose invariant CRC is wrong, by sender.
+//!
+//! A receiver drops such packets in silence. So where the other end takes them, the ICRC on the wire was right,
+//! and it is the capture that lacks it: taken inside the sender before the ICRC was written, or edited.
 
 use super::{Finding, Map, Seen, Severity, count, evidence};
 use crate::flow::event::Happened;
@@ -33,8 +36,36 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
         }
         let good = good_of.get(&src).copied().unwrap_or(0);
         let all = good == 0;
+        let values: Vec<u32> = g.iter().filter_map(|f| f.trouble.as_ref()?.icrc).collect();
+        let differ = g.iter().any(|f| f.trouble.as_ref().is_some_and(|t| t.icrcs_differ));
+        let constant = values.first().copied().filter(|v| !differ && n > 1 && values.iter().all(|w| w == v));
+        let taken = seen.analysis.flows().any(|f| f.src == src && is_taken(seen, f));
+        let unanswered = g.iter().all(|f| !f.reliable() || !seen.sides.back(f.key.addresses));
+        if all && (taken || unanswered && constant.is_some()) {
+            let how = match constant {
+                Some(v) => format!("All {n} of its packets have {v:#010x} in its place."),
+                None => format!("None of its {n} packets is right."),
+            };
+            let proof = if taken {
+                "The other end takes them, so on the wire they were right."
+            } else {
+                "No answers to them are in the capture, so whether a receiver takes them cannot be told."
+            };
+            out.push(Finding {
+                code: "icrc-not-written",
+                severity: Severity::Note,
+                title: format!("the capture has no valid ICRC from {src}"),
+                detail: format!("{how} {proof} A capture inside the sending host is taken before its adapter writes the ICRC; captures whose addresses were changed look the same. Damage on the way cannot be seen here."),
+                flow: worst,
+                packets: evidence(g.iter().copied(), &[Happened::BadIcrc]),
+            });
+            continue;
+        }
         let mistake = g.iter().find_map(|f| f.trouble.as_ref()?.mistake);
-        let why = mistake.map(|m| format!("The first one is explained: {m}. ")).unwrap_or_default();
+        let mut why = mistake.map(|m| format!("The first one is explained: {m}. ")).unwrap_or_default();
+        if let Some(v) = constant.filter(|_| all) {
+            why = format!("All have the same value, {v:#010x}: nobody has calculated it. {why}");
+        }
         out.push(Finding {
             code: "bad-icrc",
             severity: if all { Severity::Error } else { Severity::Warning },
@@ -48,4 +79,12 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
             packets: evidence(g.iter().copied(), &[Happened::BadIcrc]),
         });
     }
+}
+
+/// The other end takes what this flow sends: it acknowledges it, or goes on after its acknowledges without
+/// sending anything again.
+fn is_taken(seen: &Seen<'_>, f: &Flow) -> bool {
+    let answers = f.acks + f.responses > 0;
+    f.acked.is_some()
+        || answers && seen.analysis.peer(f).is_some_and(|p| p.requests > 1 && p.retransmitted == 0)
 }

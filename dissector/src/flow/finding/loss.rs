@@ -70,6 +70,8 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
         let (nak, silence, gap) = (sum(|l| l.nak), sum(|l| l.silence), sum(|l| l.gap));
         let total = nak + silence + gap;
         let sent = sent_to.get(&worst.key.addresses).copied().unwrap_or(0);
+        // repeats alone may have been asked for: by RNR NAKs, or because acknowledges were lost
+        let suspected = nak == 0 && gap == 0 && !seen.sides.back(worst.key.addresses);
         let mut how = vec![];
         if nak > 0 {
             how.push(format!("{nak} answered by a sequence NAK"));
@@ -112,9 +114,10 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
         detail.push_str(" Look at drops and pauses on the way from the one to the other: switch port counters, PFC on this priority, buffer thresholds, cabling (symbol and FCS errors).");
         out.push(Finding {
             code: "loss",
-            severity: Severity::Warning,
+            severity: if suspected { Severity::Note } else { Severity::Warning },
             title: format!(
-                "{} from {} to {} ({:.2} % of {})",
+                "{}{} from {} to {} ({:.2} % of {})",
+                if suspected { "perhaps " } else { "" },
                 count(total, "packet lost", "packets lost"),
                 worst.src,
                 worst.dst,

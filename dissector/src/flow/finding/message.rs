@@ -1,6 +1,8 @@
 //! Code `message-stopped`: a message began and never ended.
 
 use super::{Finding, Seen, Severity, name, time};
+use crate::flow::state::Flow;
+use crate::wire::Transport;
 
 /// Looks for messages without an end.
 pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
@@ -15,6 +17,10 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
         // a refusal ends a message too, and is told as such; so are retries that ran out
         let refused = a.peer(f).map_or(0, |p| p.naks.total() - p.naks.psn_sequence_error);
         if refused > 0 || super::retry::open_attempts(f).is_some_and(|t| t.times > 2) {
+            continue;
+        }
+        if f.transport == Transport::Uc {
+            out.push(cut_off(f, silence));
             continue;
         }
         let of = if m.want > 0 { format!(" of {} bytes", m.want) } else { String::new() };
@@ -33,5 +39,22 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
             flow: Some(f.id),
             packets: vec![m.packet, m.latest],
         });
+    }
+}
+
+/// On UC nothing comes again and nothing comes back, so what a message lacks is most likely lost.
+fn cut_off(f: &Flow, silence: i64) -> Finding {
+    let m = &f.message;
+    let of = if m.want > 0 { format!(" of {} bytes", m.want) } else { String::new() };
+    Finding {
+        code: "message-stopped",
+        severity: Severity::Warning,
+        title: format!("{}: the end of a message{of} is missing: {} bytes came, up to PSN {}", name(f), m.got, m.psn.get()),
+        detail: format!(
+            "Nothing follows on this QP for {}. UC has no answers and no repeats, so nothing proves it: the last packets of the message were most likely lost, or the sender has stopped. The receiver drops a message without an end in silence.",
+            time(silence)
+        ),
+        flow: Some(f.id),
+        packets: vec![m.packet, m.latest],
     }
 }

@@ -6,6 +6,10 @@ use crate::flow::state::Flow;
 /// Queue pairs between two hosts from which on they are told together.
 const TOGETHER: usize = 4;
 
+/// Within such a time an answer comes, or a sender repeats itself, nanoseconds: a little more than the ACK
+/// time-out that most applications use (code 14, 67 ms).
+const ANSWERED_WITHIN: i64 = 100_000_000;
+
 /// Why nothing came back, as far as it can be told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Why {
@@ -24,7 +28,7 @@ impl Why {
             }
             Self::Unassigned => "Answers between these hosts are in the capture but could not be assigned to a QP.",
             Self::NothingBack => {
-                "No packet from that host is in the capture, and the sender goes on without repeats: most likely only one direction was captured."
+                "No packet from that host is in the capture, and the sender does not repeat one PSN over and over: most likely only one direction was captured."
             }
         }
     }
@@ -62,10 +66,16 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
             continue;
         }
         let unasked = f.ack_reqs == 0 && f.reads.is_empty();
-        let retries = f.retransmitted > 0 && f.rewinding.is_some();
         let back = seen.sides.back(f.key.addresses);
-        // a single request at the very end of a capture may still be answered
-        let young = a.quality().end().since(f.first) < 1_000_000 && f.requests < 4;
+        // where no answers were captured, repeats may have had their reasons
+        let retries = if back {
+            f.retransmitted > 0 && f.rewinding.is_some()
+        } else {
+            super::retry::open_attempts(f).is_some_and(|t| t.times > 2)
+        };
+        // what was asked at the very end of a capture may still be answered
+        let waited = a.quality().end().since(f.first) - i64::from(f.asked_after) * 1000;
+        let young = if back { waited < ANSWERED_WITHIN } else { waited < 1_000_000 && f.requests < 4 };
         if (unasked || young) && !retries && !ttl_one {
             continue;
         }

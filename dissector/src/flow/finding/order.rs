@@ -9,13 +9,18 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
     let doubled = out.iter().any(|f| f.code == "capture-doubled");
     let unsorted = a.quality().backwards > 0;
     for f in a.flows().filter(|f| f.ordered()) {
-        let late = f.reordered.saturating_sub(f.repairs().late_repairs) + f.repairs().overtaken;
+        let first = f.reordered.saturating_sub(f.repairs().late_repairs + f.repairs().early_repairs);
+        let overtaken = f.repairs().overtaken;
+        let late = first + overtaken;
         if late > 0 {
             let mut detail = format!(
                 "{} of {} came after a later PSN, without having been asked for by a NAK.",
-                late,
+                first,
                 count(f.requests + f.responses, "packet", "packets")
             );
+            if overtaken > 0 {
+                detail.push_str(&format!(" {overtaken} came after they had been sent again, so they had only been late."));
+            }
             if f.repairs().late_naks > 0 {
                 detail.push_str(&format!(
                     " {} answered by a sequence NAK, so whole windows were sent again for nothing.",

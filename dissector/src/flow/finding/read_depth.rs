@@ -25,7 +25,7 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
                 title: format!("{}: {depth} READs and atomics under way, the responder takes {l}", name(f)),
                 detail: "The responder answers the next one with an invalid request NAK. Set max_rd_atomic of the requester to no more than the responder resources that the connection was made with.".to_owned(),
                 flow: Some(f.id),
-                packets: vec![f.read_depth.1],
+                packets: vec![u64::from(f.read_depth.1)],
             }),
             None if refused > 0 && depth > 1 && reads => out.push(Finding {
                 code: "read-depth-exceeded",
@@ -33,7 +33,7 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
                 title: format!("{}: an invalid request NAK with {depth} READs and atomics under way", name(f)),
                 detail: "How many the responder takes is not in the capture (no CM messages). Compare max_rd_atomic of the requester with max_dest_rd_atomic of the responder.".to_owned(),
                 flow: Some(f.id),
-                packets: vec![f.read_depth.1],
+                packets: vec![u64::from(f.read_depth.1)],
             }),
             _ => {}
         }

@@ -46,7 +46,7 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
         if rnr {
             // answered with ACK in the meantime would have cleared the attempts
             let given_up = f.last_request.0 <= peer.map_or(f.last_request.0, |p| p.last_response);
-            if !given_up {
+            if !given_up || !certain {
                 continue;
             }
             let conn = f.connection.and_then(|c| a.connections().get(c));
@@ -107,7 +107,8 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
         detail.push_str(" Look at: is the peer's QP alive (application crashed?), GID and route in both directions, firewall on UDP 4791, path MTU if only large packets fail.");
         out.push(Finding {
             code: "retry-exceeded",
-            severity: Severity::Error,
+            // a capture that just ends says nothing about how it went on
+            severity: if certain || at.times > 4 { Severity::Error } else { Severity::Note },
             title: format!("{}: PSN {} was sent {} times and never acknowledged", name(f), at.psn.get(), at.times),
             detail,
             flow: Some(f.id),
