@@ -443,6 +443,16 @@ fn matches_agree_with_the_dissector() {
     matches("opcode = 'middle'", x, c, |_, p, _| pos(p, Position::Middle));
     matches("opcode = 'last'", x, c, |_, p, _| pos(p, Position::Last));
     matches("opcode = 'only'", x, c, |_, p, _| pos(p, Position::Only));
+    let data =
+        |p: &dissector::wire::Packet<'_>| p.op.is_some_and(|o| o.payload == dissector::wire::opcode::Payload::Data);
+    matches("opcode = 'data'", x, c, |_, p, _| data(p));
+    matches("opcode = 'starts'", x, c, |_, p, _| pos(p, Position::First) || pos(p, Position::Only));
+    matches("opcode = 'ends'", x, c, |_, p, _| pos(p, Position::Last) || pos(p, Position::Only));
+    matches("opcode = 'response'", x, c, |_, p, _| op(p, Kind::ReadResponse) || op(p, Kind::AtomicAck));
+    matches("opcode = 'atomic-ack'", x, c, |_, p, _| op(p, Kind::AtomicAck));
+    for t in [Transport::Rc, Transport::Uc, Transport::Rd, Transport::Ud, Transport::Cnp, Transport::Xrc] {
+        matches(&format!("transport = '{}'", t.name()), x, c, |_, p, _| p.op.is_some_and(|o| o.transport == t));
+    }
     matches("opcode = 'request'", x, c, |_, p, _| p.op.is_some_and(|o| o.role() == Role::Request));
     matches("opcode = 'ack'", x, c, |_, p, _| op(p, Kind::Ack) && syn(p).is_some_and(Syndrome::is_ack));
     matches("opcode = 'nak'", x, c, |_, p, _| op(p, Kind::Ack) && syn(p).is_some_and(Syndrome::is_nak));
@@ -454,7 +464,6 @@ fn matches_agree_with_the_dissector() {
         p.op.is_some_and(|o| o.transport == Transport::Ud) && p.bth.dest_qp().is_management()
     });
     matches("opcode = 0x0c", x, c, |_, p, _| p.bth.opcode() == 0x0c);
-    matches("transport = 'UC'", x, c, |_, p, _| p.op.is_some_and(|o| o.transport == Transport::Uc));
     matches("qpn = 0x12", x, c, |_, p, _| p.bth.dest_qp().get() == 0x12);
     matches("psn = 104", x, c, |_, p, _| p.bth.psn().get() == 104);
     matches("psn = '0xffffff-1'", x, c, |_, p, _| matches!(p.bth.psn().get(), 0xff_ffff | 0 | 1));
@@ -749,6 +758,33 @@ fn faults_on_answers_atomics_notifications_and_datagrams() {
     assert_eq!(hits(&mut rule("transport = 'UD'\niter = 2"), &ud), [4]);
     let mads: Vec<_> = [1, 1, 0x30].map(|qp| Make::new(byte::UdSendOnly, qp, 3).bytes()).into();
     assert_eq!(hits(&mut rule("opcode = 'mad'"), &mads), [0, 1]);
+}
+
+#[test]
+fn another_port_is_roce_if_the_scenario_says_so() {
+    need_root!();
+    let usual = Make::new(byte::RcSendOnly, 4, 1).bytes();
+    let mut other = usual.clone();
+    other[ETH_LEN + IPV4_LEN + 2..ETH_LEN + IPV4_LEN + 4].copy_from_slice(&4792u16.to_be_bytes());
+    let mut rig = Rig::new("port = 4792\n[[rule]]\ntype = 'drop'");
+    assert_eq!(hits(&mut rig, &[usual.clone(), other.clone()]), [1]);
+    assert_eq!(hits(&mut rule(""), &[usual, other]), [0]);
+}
+
+#[test]
+fn what_comes_by_before_and_after_is_not_counted() {
+    need_root!();
+    let mut rig = rule("");
+    let frames = sends(4, 0..3);
+    hits(&mut rig, &frames);
+    rig.engine.disarm().unwrap();
+    hits(&mut rig, &frames);
+    assert_eq!(rig.engine.passed().unwrap().roce, 3);
+    let mut rig = rule("");
+    rig.engine.disarm().unwrap();
+    hits(&mut rig, &frames);
+    rig.engine.arm(std::time::Duration::from_secs(60)).unwrap();
+    assert_eq!(rig.engine.passed().unwrap(), roce_ebpf::abi::fault::FaultPassed::default());
 }
 
 #[test]

@@ -362,6 +362,49 @@ fn killed_and_gone() {
     assert_eq!(Running::fault(&pair.b, &["once", "-i", "b0", "--drop"]).finish().0, 1);
 }
 
+#[test]
+fn a_rule_keeps_to_its_interface() {
+    need_root!();
+    let pair = Pair::new().unwrap();
+    let socket = udp(&pair.b);
+    let a = raw(&pair.a, "a0");
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("s.toml");
+    let text = "[[rule]]\nname = 'elsewhere'\ntype = 'drop'\ninterface = 'lo'\n\
+                [[rule]]\nname = 'here'\ntype = 'drop'\ninterface = 'b0'\nqpn = 0x11\npsn = 2\n";
+    std::fs::write(&path, text).unwrap();
+    let args = ["run", path.to_str().unwrap(), "-i", "b0", "-i", "lo", "--json", "-"];
+    let fault = Running::fault(&pair.b, &args);
+    for psn in 0..4 {
+        a.send(&send_only(psn)).unwrap();
+    }
+    a.send(&end()).unwrap();
+    assert_eq!(received(&socket), [0, 1, 3]);
+    let (code, report) = fault.report();
+    assert_eq!((code, &report["rules"][0]["injected"], &report["rules"][1]["injected"]), (0, &0.into(), &1.into()));
+}
+
+#[test]
+fn the_scenario_s_own_command_and_limit() {
+    need_root!();
+    let pair = Pair::new().unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let run_it = |text: &str| {
+        let path = dir.path().join("s.toml");
+        std::fs::write(&path, format!("[[rule]]\ntype = 'drop'\n[run]\n{text}")).unwrap();
+        let out = run(&pair.b, &["run", path.to_str().unwrap(), "-i", "b0", "--json", "-"]);
+        let report: Value = serde_json::from_slice(&out.stdout).unwrap();
+        (report["command"].clone(), report["duration_s"].as_f64().unwrap())
+    };
+    let (command, _) = run_it("command = ['sh', '-c', 'exit 4']\n[expect]\ninjections = 0\nexit = 4\n");
+    assert_eq!((&command["status"], &command["killed"]), (&4.into(), &false.into()));
+    let (command, _) = run_it("command = 'exit $((2 + 3))'\n[expect]\ninjections = 0");
+    assert_eq!(command["status"], 5);
+    let (command, lasted) = run_it("command = ['sleep', '1000']\nlimit = '400ms'");
+    assert_eq!(command["killed"], true);
+    assert!((0.4..10.0).contains(&lasted), "{lasted}");
+}
+
 /// Filters of the netlink way on an interface.
 fn filters(ns: &NetNs, interface: &str) -> usize {
     let said = |at: &str| ns.command("tc", &["filter", "show", "dev", interface, at]).unwrap();
@@ -480,7 +523,7 @@ fn large_frames_are_broken_in_their_far_end_on_the_way_out_and_in() {
                 let what: &[&str] = match kind {
                     "payload" => &["--corrupt", "payload", "--offset", "3900"],
                     "icrc" => &["--corrupt", "icrc"],
-                    _ => &["--truncate", "4100"],
+                    _ => &["--truncate", "3990"],
                 };
                 let dir = tempfile::tempdir().unwrap();
                 let pcap = dir.path().join("hit.pcapng").display().to_string();
@@ -509,7 +552,7 @@ fn large_frames_are_broken_in_their_far_end_on_the_way_out_and_in() {
                                 let sum = ipv4_checksum(&wanted[ETH_LEN..ETH_LEN + IPV4_LEN]);
                                 wanted[ETH_LEN + 10..ETH_LEN + 12].copy_from_slice(&sum.to_be_bytes());
                             }
-                            _ => wanted.truncate(4100),
+                            _ => wanted.truncate(3990),
                         }
                     }
                     // what is cut on its way in is cut at TC, which a packet socket of the receiver comes before
@@ -686,6 +729,16 @@ fn exit_statuses() {
             assert_eq!(code(&["run", &wants_seven, "-i", "b0", "--", "sh", "-c", &format!("{hit} 0")]), Some(1));
             let other = file("other.toml", "[[rule]]\ntype = 'drop'\ninterface = 'eth9'\n");
             assert_eq!(code(&["run", &other, "-i", "b0"]), Some(2));
+            // the reports say why the status is not 0
+            let junit = dir.path().join("status.xml").display().to_string();
+            let script = format!("{hit} 7");
+            let args = ["once", "-i", "b0", "--drop", "--json", "-", "--junit", &junit, "--", "sh", "-c", &script];
+            let failed = run(&pair.b, &args);
+            let v: Value = serde_json::from_slice(&failed.stdout).unwrap();
+            let red: Vec<_> = v["checks"].as_array().unwrap().iter().filter(|c| c["ok"] == false).collect();
+            assert_eq!((failed.status.code(), &v["passed"], red.len()), (Some(7), &Value::Bool(false), 1), "{v:#}");
+            assert!(red[0]["detail"].as_str().unwrap().contains("failed with status 7"), "{v:#}");
+            assert!(std::fs::read_to_string(&junit).unwrap().contains("failures=\"1\""));
             // counts what would be hit, and hits nothing
             let dry = run(&pair.b, &["once", "-i", "b0", "--drop", "--dry-run", "--for", "300ms", "--json", "-"]);
             let v: Value = serde_json::from_slice(&dry.stdout).unwrap();

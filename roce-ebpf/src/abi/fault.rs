@@ -469,7 +469,7 @@ pub struct FaultCounters {
 pub struct FaultPassed {
     /// All packets.
     pub packets: u64,
-    /// RoCE packets among them.
+    /// RoCE packets that the active rules were asked about.
     pub roce: u64,
 }
 

@@ -290,12 +290,11 @@ fn packet<C: Act>(ctx: &C, direction: Direction) -> Verdict {
     passed.packets += 1;
     let Outer::Roce(at) = super::reach(ctx) else { return Verdict::Pass };
     let Some(parsed) = roce::parse(ctx, &at, direction) else { return Verdict::Pass };
-    passed.roce += 1;
-    decide(ctx, &parsed)
+    decide(ctx, &parsed, passed)
 }
 
 #[inline(always)]
-fn decide<C: Act>(ctx: &C, p: &Parsed) -> Verdict {
+fn decide<C: Act>(ctx: &C, p: &Parsed, passed: &mut FaultPassed) -> Verdict {
     let Some(config) = FAULT_CONFIG.get(0) else { return Verdict::Pass };
     if config.active == 0 {
         return Verdict::Pass;
@@ -303,6 +302,7 @@ fn decide<C: Act>(ctx: &C, p: &Parsed) -> Verdict {
     if ctx.is_clone() {
         return Verdict::Pass;
     }
+    passed.roce += 1;
     let (verdict, rule) = faulted(ctx, p, config);
     if config.flags & abi::CONFIG_WATCH != 0 {
         watch(ctx, p, verdict, rule);

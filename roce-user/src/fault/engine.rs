@@ -94,6 +94,8 @@ pub struct Engine {
     /// A program may outlive us (no BPF link on this kernel).
     may_outlive: bool,
     told: u64,
+    /// Packets before the rules were active.
+    before: u64,
     needs_tc: bool,
     mode: Mode,
     tc: Tc,
@@ -166,6 +168,7 @@ impl Engine {
             ends: FOREVER,
             may_outlive: false,
             told: 0,
+            before: 0,
             needs_tc: setup.rules.iter().any(|r| {
                 let in_tc = match r.fault {
                     // an XDP program cannot make packets
@@ -224,6 +227,8 @@ impl Engine {
 
     /// Starts the clock of the rules, for at most so long.
     pub fn arm(&mut self, limit: Duration) -> Result<(), Error> {
+        // what came by while we attached was no business of the rules
+        self.before = self.looked_at()?.packets;
         let now = monotonic();
         self.ends = now.saturating_add(u64::try_from(limit.as_nanos()).unwrap_or(FOREVER));
         self.tables.config.started_ns = now;
@@ -297,8 +302,13 @@ impl Engine {
         self.counters.get(&0, 0).map_err(|e| unusable(map::COUNTERS, e))
     }
 
-    /// Packets that came by, and RoCE packets among them.
+    /// Packets that came by while the rules were active, and RoCE packets among them.
     pub fn passed(&self) -> Result<FaultPassed, Error> {
+        let all = self.looked_at()?;
+        Ok(FaultPassed { packets: all.packets.saturating_sub(self.before), ..all })
+    }
+
+    fn looked_at(&self) -> Result<FaultPassed, Error> {
         let all = self.passed.get(&0, 0).map_err(|e| unusable(map::PASSED, e))?;
         Ok(all
             .iter()

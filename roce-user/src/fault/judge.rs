@@ -217,6 +217,14 @@ pub struct Evidence<'a> {
     pub interrupted: bool,
 }
 
+/// Name of the check that is red because the command failed, while no expectation is about that: the command's own
+/// status is the exit status then.
+pub const COMMAND_STATUS: &str = "command-status";
+
+fn packets(n: u64) -> String {
+    format!("{n} packet{}", if n == 1 { "" } else { "s" })
+}
+
 fn check(name: &str, ok: bool, detail: String) -> Check {
     Check { name: name.into(), ok, detail }
 }
@@ -263,13 +271,14 @@ fn injections(expect: &Expect, e: &Evidence<'_>, out: &mut Vec<Check>) {
         } else if e.roce_packets == 0 {
             " (no RoCE packet came by at all: `roce-top doctor` says whether this interface can show any)".into()
         } else if unfit > 0 {
-            format!(" ({unfit} packets were chosen, but had not what the fault changes)")
+            format!(" ({} chosen, but without what the fault changes)", packets(unfit))
         } else if matched > 0 {
-            format!(" ({matched} packets matched, none of them was chosen)")
+            format!(" ({} matched, none of them was chosen)", packets(matched))
         } else {
-            format!(" ({} RoCE packets came by, none of them matched)", e.roce_packets)
+            let s = if e.roce_packets == 1 { "" } else { "s" };
+            format!(" ({} RoCE packet{s} came by, none of them matched)", e.roce_packets)
         };
-        out.push(check("something-injected", total > 0, format!("{total} packets {would}hit{why}")));
+        out.push(check("something-injected", total > 0, format!("{} {would}hit{why}", packets(total))));
     }
     let range = |name: String, what: &str, r: Range, n: u64| Check {
         name,
@@ -285,8 +294,8 @@ fn injections(expect: &Expect, e: &Evidence<'_>, out: &mut Vec<Check>) {
     }
     if e.counters.flows_full + e.counters.states_full > 0 {
         let detail = format!(
-            "{} packets were met by no rule, for want of room for their flows: the rules may have missed some",
-            e.counters.flows_full + e.counters.states_full
+            "{} met by no rule, for want of room for their flows: the rules may have missed some",
+            packets(e.counters.flows_full + e.counters.states_full)
         );
         out.push(check("room-for-all-flows", false, detail));
     }
@@ -311,6 +320,13 @@ fn command(expect: &Expect, e: &Evidence<'_>, out: &mut Vec<Check>) {
             (None, None) => format!("expected exit status {code}, the command has none"),
         };
         out.push(check("exit", c.status == Some(i32::from(code)), detail));
+    }
+    if expect.exit.is_none() && !c.killed && c.code() != 0 {
+        let how = match c.signal {
+            Some(s) => format!("signal {s} ended the command"),
+            None => format!("the command failed with status {}", c.code()),
+        };
+        out.push(check(COMMAND_STATUS, false, format!("{how}, and no `exit` in [expect] says that it should")));
     }
     if let Some(within) = expect.finish_within {
         let ok = !c.killed && c.duration_s <= within.as_secs_f64();

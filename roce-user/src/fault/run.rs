@@ -9,7 +9,7 @@ use dissector::wire::ROCE_UDP_PORT;
 
 use super::command::Running;
 use super::engine::{Engine, Injection, Setup};
-use super::judge::{Evidence, Witness, judge};
+use super::judge::{COMMAND_STATUS, Evidence, Witness, judge};
 use super::lock::{Holder, Lock, LockError};
 use super::report::{self, Report};
 use super::rule::Direction;
@@ -232,7 +232,7 @@ pub fn run(
     let code = match &ended {
         // whoever interrupts a command wants no verdict
         Some(_) if interrupted => INTERRUPTED,
-        _ if !all => 1,
+        _ if checks.iter().any(|c| !c.ok && c.name != COMMAND_STATUS) => 1,
         Some(c) if scenario.expect.exit.is_none() => u8::try_from(c.code()).unwrap_or(1),
         _ => 0,
     };
