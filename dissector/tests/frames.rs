@@ -979,3 +979,28 @@ fn giant_packets_go_to_the_end_of_the_frame() {
         assert!(!f.notes.iter().any(|n| matches!(n, Note::Trailer(_))), "{:?}", f.notes);
     }
 }
+
+#[test]
+fn a_udp_length_beyond_the_frame_is_not_believed() {
+    let data = hex("0440ffff 00000012 00000064 0001020304050607 aabbccdd");
+    for tagged in [false, true] {
+        let mut ip = ipv4(17, &udp(4791, &data));
+        ip[24..26].copy_from_slice(&0x4000u16.to_be_bytes());
+        let b = if tagged { eth(0x8100, &cat(&[&hex("0064 0800"), &ip])) } else { eth(0x0800, &ip) };
+        for f in [
+            Frame::parse(&b, b.len(), LinkType::ETHERNET, ROCE_UDP_PORT),
+            Frame::parse_the_long_way(&b, b.len(), LinkType::ETHERNET, ROCE_UDP_PORT),
+        ] {
+            let p = f.packet().unwrap().unwrap();
+            assert_eq!((p.payload.len(), p.icrc.is_some(), p.stop.is_none()), (8, true, true));
+            assert!(f.notes.iter().any(|n| matches!(n, Note::LengthMismatch { layer: LayerKind::Udp, .. })));
+        }
+        // where IP agrees, the frame is cut: by a mirror, which tells nobody
+        let ip_len = u16::try_from(ip.len()).unwrap() - 4;
+        ip[2..4].copy_from_slice(&(ip_len + 100).to_be_bytes());
+        ip[24..26].copy_from_slice(&(ip_len + 80).to_be_bytes());
+        let b = eth(0x0800, &ip);
+        let p = parse(&b, ETH).packet().unwrap().unwrap();
+        assert!(matches!(p.stop, Some(Stop::PayloadCut { .. })), "{:?}", p.stop);
+    }
+}

@@ -18,6 +18,11 @@ fn at<const N: usize>(bytes: &[u8], start: usize) -> Option<&[u8; N]> {
 pub fn ethernet(f: &mut Frame<'_>, port: u16) -> bool {
     let Some(shape) = shape(f.bytes, port) else { return false };
     let Shape { net, udp, transport, vlan_tci, tags, extensions } = shape;
+    let end = transport.start + transport.declared;
+    // a UDP length that promises more than there was
+    if end > f.wire_len && end != net.end {
+        return false;
+    }
     f.layers.push(LayerKind::Ethernet, 0, ETH_LEN);
     for t in 0..tags {
         f.layers.push(LayerKind::Vlan, ETH_LEN + t * VLAN_LEN, VLAN_LEN);
@@ -48,7 +53,6 @@ pub fn ethernet(f: &mut Frame<'_>, port: u16) -> bool {
     f.udp = udp;
     f.transport = Some(transport);
     // nearly always every length agrees and nothing follows
-    let end = transport.start + transport.declared;
     let agree = net.end == end && f.wire_len == end;
     if !agree {
         f.note_lengths(net.end);

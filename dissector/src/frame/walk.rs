@@ -413,11 +413,14 @@ impl<'a> Walk<'_, 'a> {
         if udp.dst_port == self.port {
             // the IP length is 0 in a giant packet, too: captured before it is cut up, or after it was joined
             let end = self.f.net.map_or(0, |n| if n.end > start { n.end } else { self.f.wire_len });
-            let room = end.max(start).min(self.f.wire_len.max(start)) - start;
+            let room = end.max(start) - start;
+            let fragmented = self.f.net.is_some_and(|n| n.fragment.is_some());
             let declared = match usize::from(udp.len).checked_sub(UDP_LEN) {
+                // more than was on the wire, where the network header knows better
+                Some(n) if start + n > self.f.wire_len && room > 0 && !fragmented => n.min(room),
                 Some(n) => n,
                 // 0 is a jumbogram or a packet before segmentation, less than 8 is nonsense
-                None => room,
+                None => room.min(self.f.wire_len.max(start) - start),
             };
             self.f.transport = Some(Transport { encapsulation: Encapsulation::RoceV2, start, declared });
             return None;
