@@ -261,18 +261,15 @@ fn table(out: &mut impl Write, lines: &[Line<'_>], style: &Style, width: usize) 
         used += room;
         chosen.push(c);
     }
-    let mut text = String::new();
-    let mut line = |cells: &dyn Fn(Column) -> String| {
-        text.clear();
-        for c in Column::IN_ORDER.iter().filter(|c| chosen.contains(c)) {
-            let w = width_of(*c);
-            let cell = cells(*c);
+    let line = |cell: &dyn Fn(Column) -> String| {
+        let cells = Column::IN_ORDER.iter().filter(|c| chosen.contains(c)).map(|c| {
+            let (w, cell) = (width_of(*c), cell(*c));
             match c.align() {
-                Align::Left => text += &format!("{cell:<w$} "),
-                Align::Right => text += &format!("{cell:>w$} "),
+                Align::Left => format!("{cell:<w$}"),
+                Align::Right => format!("{cell:>w$}"),
             }
-        }
-        let mut done = text.trim_end().to_owned();
+        });
+        let mut done = cells.collect::<Vec<_>>().join(" ").trim_end().to_owned();
         done.push('\n');
         done
     };

@@ -326,7 +326,7 @@ impl App {
                 return;
             }
             (Popup::Help(at), Action::Move(step)) => {
-                *at = step.apply(*at, super::view::help::lines(), 10);
+                *at = step.apply(*at, view::help::lines(), 10);
                 return;
             }
             (Popup::Sort(at), Action::Move(step)) => {

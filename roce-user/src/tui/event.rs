@@ -55,20 +55,20 @@ impl Told {
 
 fn words(p: &Packet<'_>) -> String {
     let name = p.op.map_or_else(|| format!("opcode {:#04x}", p.bth.opcode()), |o| o.name.to_owned());
-    let mut text = format!("{name} PSN {}", p.bth.psn().get());
+    let mut parts = vec![format!("{name} PSN {}", p.bth.psn().get())];
     if let Some(a) = p.ext.aeth {
-        text.push_str(&match a.syndrome().verdict() {
-            Verdict::Ack(_) => ", ACK".to_owned(),
+        parts.push(match a.syndrome().verdict() {
+            Verdict::Ack(_) => "ACK".to_owned(),
             Verdict::Rnr(timer) => {
-                format!(", RNR NAK, wait {:.2} ms", f64::from(aeth::rnr_timer_10us(timer)) / 100.0)
+                format!("RNR NAK, wait {:.2} ms", f64::from(aeth::rnr_timer_10us(timer)) / 100.0)
             }
-            Verdict::Nak(code) => format!(", NAK: {}", code.name()),
-            Verdict::Reserved(value) => format!(", reserved syndrome {value:#x}"),
+            Verdict::Nak(code) => format!("NAK: {}", code.name()),
+            Verdict::Reserved(value) => format!("reserved syndrome {value:#x}"),
         });
-        text.push_str(&format!(", MSN {}", a.msn()));
+        parts.push(format!("MSN {}", a.msn()));
     }
     if p.payload_len > 0 {
-        text.push_str(&format!(", {} bytes", p.payload_len));
+        parts.push(format!("{} bytes", p.payload_len));
     }
-    text
+    parts.join(", ")
 }

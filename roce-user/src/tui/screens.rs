@@ -112,7 +112,7 @@ fn the_mouse_moves_sorts_and_opens() {
     let lines: Vec<String> = screen(&mut app, size).lines().map(|l| l.trim_matches('"').to_owned()).collect();
     let titles = lines.iter().position(|l| l.contains("DESTINATION")).expect("titles");
     let column = |word: &str| lines[titles].split(word).next().expect("it is there").chars().count();
-    let mut does = |app: &mut App, kind, x: usize, y: usize| {
+    let does = |app: &mut App, kind, x: usize, y: usize| {
         let place = |n: usize| u16::try_from(n).expect("small");
         let m = MouseEvent { kind, column: place(x), row: place(y), modifiers: KeyModifiers::NONE };
         app.mouse(m, Rect::new(0, 0, size.0, size.1));
