@@ -248,9 +248,7 @@ fn threads(row: &Row) -> Result<(), Failed> {
 
 /// What may be done to a clean capture without anything having gone wrong on the wire.
 const HARMLESS: &[(&str, fn(&[Kept]) -> Vec<Kept>)] = &[
-    ("recorded twice", |all| {
-        all.iter().flat_map(|k| [k.clone(), Kept { at: k.at + 2_000, ..k.clone() }]).collect()
-    }),
+    ("recorded twice", |all| all.iter().flat_map(|k| [k.clone(), Kept { at: k.at + 2_000, ..k.clone() }]).collect()),
     ("recorded before the first host's ICRCs were written", |all| {
         let first = all.iter().find_map(Kept::source);
         let mut all = all.to_vec();

@@ -60,38 +60,74 @@ pub struct IcrcCounts {
 
 /// Packets by opcode; in JSON an object of IBTA names, unknown opcodes as `0x..`.
 ///
-/// Few opcodes occur in one flow, and a live view holds tens of thousands of flows: a sorted list, no text.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// Few opcodes occur in one flow, and a live view holds tens of thousands of flows: a sorted list, no text, and no memory
+/// of its own for as many as most flows have.
+#[derive(Clone, Debug, Default)]
 pub struct OpcodeCounts {
-    sorted: Vec<(u8, u64)>,
+    few: [(u8, u64); FEW],
+    /// How many of `few` are there.
+    len: usize,
+    /// All of them, once there are more.
+    many: Vec<(u8, u64)>,
     /// Packets whose opcode the counter did not keep apart ("other" in JSON).
     pub other: u64,
 }
 
+const FEW: usize = 4;
+
+impl PartialEq for OpcodeCounts {
+    fn eq(&self, other: &Self) -> bool {
+        self.other == other.other && self.sorted() == other.sorted()
+    }
+}
+
+impl Eq for OpcodeCounts {}
+
 impl OpcodeCounts {
+    fn sorted(&self) -> &[(u8, u64)] {
+        if self.many.is_empty() { self.few.get(..self.len).unwrap_or(&[]) } else { &self.many }
+    }
+
     /// Counts `n` more packets of an opcode.
     pub fn add(&mut self, opcode: u8, n: u64) {
         if n == 0 {
             return;
         }
-        match self.sorted.binary_search_by_key(&opcode, |e| e.0) {
+        let at = match self.sorted().binary_search_by_key(&opcode, |e| e.0) {
             Ok(i) => {
-                if let Some(e) = self.sorted.get_mut(i) {
+                let all = if self.many.is_empty() { &mut self.few[..] } else { &mut self.many };
+                if let Some(e) = all.get_mut(i) {
                     e.1 = e.1.saturating_add(n);
                 }
+                return;
             }
-            Err(i) => self.sorted.insert(i, (opcode, n)),
+            Err(i) => i,
+        };
+        if self.many.is_empty()
+            && let Some(room) = self.few.get_mut(at..=self.len)
+        {
+            room.rotate_right(1);
+            if let Some(first) = room.first_mut() {
+                *first = (opcode, n);
+            }
+            self.len += 1;
+            return;
         }
+        if self.many.is_empty() {
+            self.many = self.few.to_vec();
+        }
+        self.many.insert(at, (opcode, n));
     }
 
     /// Packets of one opcode.
     pub fn get(&self, opcode: u8) -> u64 {
-        self.sorted.binary_search_by_key(&opcode, |e| e.0).ok().and_then(|i| self.sorted.get(i)).map_or(0, |e| e.1)
+        let all = self.sorted();
+        all.binary_search_by_key(&opcode, |e| e.0).ok().and_then(|i| all.get(i)).map_or(0, |e| e.1)
     }
 
     /// Opcodes that occur and their packets, in the order of the opcodes.
     pub fn iter(&self) -> impl Iterator<Item = (u8, u64)> + '_ {
-        self.sorted.iter().copied()
+        self.sorted().iter().copied()
     }
 }
 
@@ -237,6 +273,22 @@ pub struct Totals {
 mod tests {
     use super::*;
     use crate::wire::opcode::byte;
+
+    #[test]
+    fn opcode_counts_are_sorted_however_many_and_in_whichever_order() {
+        let mut c = OpcodeCounts::default();
+        let mut want = std::collections::BTreeMap::new();
+        for i in 0..40u8 {
+            // equal contents are equal, wherever they lie
+            assert_eq!(c, want.iter().map(|(o, n)| (*o, *n)).collect());
+            let opcode = i.wrapping_mul(37) % 23;
+            c.add(opcode, u64::from(i) + 1);
+            *want.entry(opcode).or_insert(0) += u64::from(i) + 1;
+            assert!(c.iter().eq(want.iter().map(|(o, n)| (*o, *n))), "{c:?}");
+            assert!((0..=255).all(|o| c.get(o) == want.get(&o).copied().unwrap_or(0)));
+        }
+        assert!(want.len() > FEW && c != OpcodeCounts::default());
+    }
 
     #[test]
     fn opcode_counts_are_an_object_of_names() {

@@ -85,6 +85,5 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
 /// sending anything again.
 fn is_taken(seen: &Seen<'_>, f: &Flow) -> bool {
     let answers = f.acks + f.responses > 0;
-    f.acked.is_some()
-        || answers && seen.analysis.peer(f).is_some_and(|p| p.requests > 1 && p.retransmitted == 0)
+    f.acked.is_some() || answers && seen.analysis.peer(f).is_some_and(|p| p.requests > 1 && p.retransmitted == 0)
 }

@@ -49,7 +49,12 @@ fn cut_off(f: &Flow, silence: i64) -> Finding {
     Finding {
         code: "message-stopped",
         severity: Severity::Warning,
-        title: format!("{}: the end of a message{of} is missing: {} bytes came, up to PSN {}", name(f), m.got, m.psn.get()),
+        title: format!(
+            "{}: the end of a message{of} is missing: {} bytes came, up to PSN {}",
+            name(f),
+            m.got,
+            m.psn.get()
+        ),
         detail: format!(
             "Nothing follows on this QP for {}. UC has no answers and no repeats, so nothing proves it: the last packets of the message were most likely lost, or the sender has stopped. The receiver drops a message without an end in silence.",
             time(silence)

@@ -19,7 +19,9 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
                 count(f.requests + f.responses, "packet", "packets")
             );
             if overtaken > 0 {
-                detail.push_str(&format!(" {overtaken} came after they had been sent again, so they had only been late."));
+                detail.push_str(&format!(
+                    " {overtaken} came after they had been sent again, so they had only been late."
+                ));
             }
             if f.repairs().late_naks > 0 {
                 detail.push_str(&format!(
