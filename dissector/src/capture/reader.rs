@@ -486,7 +486,7 @@ mod tests {
         bytes.extend([0; 8]);
         bytes.extend([0, 0, 4, 0, 1, 0, 0, 0]);
         for n in 0..6000u32 {
-            let len = if n == 5000 { 9 << 20 } else { n * 7919 % 4001 };
+            let len = if n == 5000 { 4 << 20 } else { n * 7919 % 4001 };
             for word in [n, n % 1000, len, len] {
                 bytes.extend(word.to_le_bytes());
             }
