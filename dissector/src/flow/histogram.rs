@@ -21,7 +21,7 @@ impl Default for Histogram {
 }
 
 fn bin(ns: u64) -> usize {
-    let octave = (63 - ns.max(1).leading_zeros()).max(FIRST);
+    let octave = ns.max(1).ilog2().max(FIRST);
     let quarter = (ns >> (octave - 2)) & 3;
     let i = (octave - FIRST) as usize * 4 + usize::try_from(quarter).unwrap_or(0);
     i.min(BINS - 1)

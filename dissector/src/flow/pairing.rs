@@ -55,7 +55,7 @@ pub fn link(flows: &mut [Box<Flow>], a: u32, b: u32, by: PairedBy) {
 /// Joins flows that are alone in their direction between two addresses: nothing else can be their other half.
 /// Services must agree; a flow of CNPs only fits any.
 pub fn by_elimination(flows: &mut [Box<Flow>]) {
-    let mut open: Vec<(([u64; 2], [u64; 2], u8), u32)> = flows
+    let mut open: Vec<_> = flows
         .iter()
         .filter(|f| f.pair.is_none() && f.key.src_qp.is_none())
         .map(|f| (f.key.addresses.unordered(), f.id))

@@ -552,11 +552,10 @@ impl Flow {
         if t == self.transport
             && t != Transport::Cnp
             && let Some(n) = self.opcodes.get_mut(usize::from(opcode & 0x1f))
+            && let Some(more) = n.checked_add(1)
         {
-            if let Some(more) = n.checked_add(1) {
-                *n = more;
-                return;
-            }
+            *n = more;
+            return;
         }
         match self.others.iter_mut().find(|(o, _)| *o == opcode) {
             Some((_, n)) => *n += 1,

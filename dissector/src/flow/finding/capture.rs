@@ -87,7 +87,7 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
     let copies: u64 = a.flows().map(|f| f.duplicates).sum();
     // only where PSNs keep an order is a copy known for one
     let candidates: u64 = a.flows().filter(|f| f.ordered()).map(|f| f.requests + f.responses).sum();
-    if copies >= 2 && copies * 5 >= candidates * 2 {
+    if copies > 0 && copies * 5 >= candidates * 2 {
         note(
             "capture-doubled",
             "most packets are in the capture twice".to_owned(),

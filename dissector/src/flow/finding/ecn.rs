@@ -141,7 +141,6 @@ fn not_capable(seen: &Seen<'_>, out: &mut Vec<Finding>) {
     if !in_use && plain < FEW {
         return;
     }
-    const SET: &str = "A switch cannot mark them, so congestion shows as PFC pauses or drops. Set the traffic class of the QPs (ECT(0): 0x02, with DSCP 26: 0x6a), or the default of the port (cma_roce_tos).";
     if odd.len() == ways.len() && odd.iter().all(|w| w.capable == 0) {
         let between = if odd.len() == 1 { String::new() } else { format!(", from and to {} hosts", ends(&odd)) };
         out.push(Finding {
@@ -171,6 +170,9 @@ fn not_capable(seen: &Seen<'_>, out: &mut Vec<Finding>) {
         });
     }
 }
+
+/// What to do about it.
+const SET: &str = "A switch cannot mark them, so congestion shows as PFC pauses or drops. Set the traffic class of the QPs (ECT(0): 0x02, with DSCP 26: 0x6a), or the default of the port (cma_roce_tos).";
 
 fn ends(ways: &[&Marking<'_>]) -> usize {
     let mut all: Vec<_> = ways.iter().flat_map(|w| [w.first.src, w.first.dst]).collect();

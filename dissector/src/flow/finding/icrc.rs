@@ -38,7 +38,8 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
         let all = good == 0;
         let values: Vec<u32> = g.iter().filter_map(|f| f.trouble.as_ref()?.icrc).collect();
         let differ = g.iter().any(|f| f.trouble.as_ref().is_some_and(|t| t.icrcs_differ));
-        let constant = values.first().copied().filter(|v| !differ && n > 1 && values.iter().all(|w| w == v));
+        let constant =
+            values.first().copied().filter(|v| !differ && (n > 1 || *v == 0) && values.iter().all(|w| w == v));
         let taken = seen.analysis.flows().any(|f| f.src == src && is_taken(seen, f));
         let unanswered = g.iter().all(|f| !f.reliable() || !seen.sides.back(f.key.addresses));
         if all && (taken || unanswered && constant.is_some()) {
@@ -81,9 +82,9 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
     }
 }
 
-/// The other end takes what this flow sends: it acknowledges it, or goes on after its acknowledges without
-/// sending anything again.
+/// The other end takes what this flow sends: it acknowledges it, or does not wait for the answers in vain.
 fn is_taken(seen: &Seen<'_>, f: &Flow) -> bool {
     let answers = f.acks + f.responses > 0;
-    f.acked.is_some() || answers && seen.analysis.peer(f).is_some_and(|p| p.requests > 1 && p.retransmitted == 0)
+    let in_vain = |p: &Flow| super::retry::open_attempts(p).is_some_and(|t| t.times > 2);
+    f.acked.is_some() || answers && seen.analysis.peer(f).is_some_and(|p| p.requests > 1 && !in_vain(p))
 }

@@ -1,5 +1,7 @@
 //! Code `loss`: packets that did not arrive, by pair of hosts and direction.
 
+use std::fmt::Write as _;
+
 use super::{Finding, Map, Seen, Severity, count, evidence, name};
 use crate::flow::event::Happened;
 use crate::flow::state::{Cause, Flow};
@@ -91,17 +93,17 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
             detail.push_str(" UC does not repair: the receiver drops the rest of each message that has a hole.");
         } else {
             let again: u64 = g.iter().map(|(f, _)| f.retransmitted).sum();
-            detail.push_str(&format!(" {} sent again because of it.", count(again, "packet was", "packets were")));
+            let _ = write!(detail, " {} sent again because of it.", count(again, "packet was", "packets were"));
         }
         let late: u64 =
             g.iter().map(|(f, _)| f.reordered.saturating_sub(f.repairs().late_repairs) + f.repairs().overtaken).sum();
         if late > 0 && nak > 0 {
-            detail.push_str(&format!(" {late} packets came late, so some of it may be reordering."));
+            let _ = write!(detail, " {late} packets came late, so some of it may be reordering.");
         }
         if g.len() == 1 {
-            detail.push_str(&format!(" All on {}.", name(worst)));
+            let _ = write!(detail, " All on {}.", name(worst));
         } else {
-            detail.push_str(&format!(" {} flows have losses, {} most of all.", g.len(), name(worst)));
+            let _ = write!(detail, " {} flows have losses, {} most of all.", g.len(), name(worst));
         }
         if !uc && !seen.sides.back(worst.key.addresses) {
             detail.push_str(
@@ -130,6 +132,28 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
                 flows,
                 &[Happened::NakSequence, Happened::AgainAfterNak, Happened::AgainAfterSilence, Happened::Gap],
             ),
+        });
+    }
+    unseen(seen, out);
+}
+
+/// Where only the answers were captured, their sequence NAKs tell of losses all the same.
+fn unseen(seen: &Seen<'_>, out: &mut Vec<Finding>) {
+    for f in seen.analysis.flows().filter(|f| f.pair.is_none() && f.naks.psn_sequence_error > 0) {
+        if seen.sides.back(f.key.addresses) {
+            continue; // other flows may be the other half
+        }
+        let naks = count(f.naks.psn_sequence_error, "sequence NAK tells", "sequence NAKs tell");
+        out.push(Finding {
+            code: "loss",
+            severity: Severity::Warning,
+            title: format!("{naks} of packets lost from {} to {}", f.dst, f.src),
+            detail: format!(
+                "Each names a PSN that {} had not received when a later one came. Only the answers were captured, so what was lost and how it was repaired cannot be seen. Look at drops and pauses on the way from the one to the other: switch port counters, PFC on this priority, buffer thresholds, cabling (symbol and FCS errors).",
+                f.src
+            ),
+            flow: Some(f.id),
+            packets: f.evidence(&[Happened::NakSequence]),
         });
     }
 }

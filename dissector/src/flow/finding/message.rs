@@ -28,7 +28,8 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
         let repeats = f.retransmitted;
         out.push(Finding {
             code: "message-stopped",
-            severity: Severity::Error,
+            // where answers were not captured, one of them may have refused it
+            severity: if seen.sides.back(f.key.addresses) { Severity::Error } else { Severity::Note },
             title: format!("{}: a message{of} stopped after {} bytes, at PSN {}", name(f), m.got, m.psn.get()),
             detail: format!(
                 "Nothing follows on this QP for {}. {} came back, {} sent again. The sender has stopped by itself: its retransmission or flow control (credits, congestion control at rate zero, PFC) holds it, or its process is gone.",

@@ -175,13 +175,11 @@ fn fold(out: &mut Vec<Finding>, from: usize) {
     let mut rest: Vec<Finding> = Vec::new();
     let told = out.split_off(from);
     for f in told {
-        let i = match counts.iter().position(|c| (c.0, c.1) == (f.code, f.severity)) {
-            Some(i) => i,
-            None => {
-                counts.push((f.code, f.severity, 0));
-                counts.len() - 1
-            }
-        };
+        let known = counts.iter().position(|c| (c.0, c.1) == (f.code, f.severity));
+        let i = known.unwrap_or_else(|| {
+            counts.push((f.code, f.severity, 0));
+            counts.len() - 1
+        });
         let Some(c) = counts.get_mut(i) else { continue };
         c.2 += 1;
         if c.2 <= OF_A_CODE {

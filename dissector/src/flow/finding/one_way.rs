@@ -71,7 +71,7 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
         let retries = if back {
             f.retransmitted > 0 && f.rewinding.is_some()
         } else {
-            super::retry::open_attempts(f).is_some_and(|t| t.times > 2)
+            super::retry::open_attempts(f).is_some_and(|t| t.times > 4)
         };
         // what was asked at the very end of a capture may still be answered
         let waited = a.quality().end().since(f.first) - i64::from(f.asked_after) * 1000;

@@ -1,5 +1,7 @@
 //! Codes `reordering` and `network-duplicates`: the network changed order or number of packets.
 
+use std::fmt::Write as _;
+
 use super::{Finding, Seen, Severity, count, evidence, name};
 use crate::flow::event::Happened;
 
@@ -19,15 +21,14 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
                 count(f.requests + f.responses, "packet", "packets")
             );
             if overtaken > 0 {
-                detail.push_str(&format!(
-                    " {overtaken} came after they had been sent again, so they had only been late."
-                ));
+                let _ = write!(detail, " {overtaken} came after they had been sent again, so they had only been late.");
             }
             if f.repairs().late_naks > 0 {
-                detail.push_str(&format!(
+                let _ = write!(
+                    detail,
                     " {} answered by a sequence NAK, so whole windows were sent again for nothing.",
                     count(f.repairs().late_naks, "was", "were")
-                ));
+                );
             }
             if unsorted {
                 detail.push_str(" The capture's clock goes backwards: this may be the order of the file only.");

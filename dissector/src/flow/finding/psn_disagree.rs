@@ -21,7 +21,8 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
         }
         let (title, detail) = if s.nak {
             // the sender would have gone back to it, had it ever sent it
-            if s.psn.distance(p.req.low()) >= 0 || p.retransmitted == 0 {
+            let took_it = p.acked.is_some_and(|a| a.distance(s.psn) >= 0);
+            if s.psn.distance(p.req.low()) >= 0 || p.retransmitted == 0 || took_it {
                 continue;
             }
             (

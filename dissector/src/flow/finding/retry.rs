@@ -1,5 +1,7 @@
 //! Codes `retry-exceeded` and `rnr-retry-exceeded`: one PSN sent again and again, then silence.
 
+use std::fmt::Write as _;
+
 use super::{Finding, Seen, Severity, count, name, time, timeout_code};
 use crate::flow::state::{Attempts, Flow};
 
@@ -93,16 +95,21 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
             if even { "" } else { "; growing or uneven distances mean adaptive retransmission" },
         );
         if certain {
-            detail.push_str(&format!(" Then nothing for {} until the capture ends: the QP is in error (completion status 12, vendor error 0x81).", time(silence)));
+            let _ = write!(
+                detail,
+                " Then nothing for {} until the capture ends: the QP is in error (completion status 12, vendor error 0x81).",
+                time(silence)
+            );
         } else {
             detail.push_str(" The capture ends before another attempt was due, so it may still be trying.");
         }
         let acked = f.acked.is_some_and(|a| at.psn.distance(a) <= 0);
         if acked {
-            detail.push_str(&format!(
+            let _ = write!(
+                detail,
                 " Each time it was acknowledged, so the acknowledges are lost between here and {}.",
                 f.src
-            ));
+            );
         }
         detail.push_str(" Look at: is the peer's QP alive (application crashed?), GID and route in both directions, firewall on UDP 4791, path MTU if only large packets fail.");
         out.push(Finding {

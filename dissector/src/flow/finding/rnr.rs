@@ -1,5 +1,7 @@
 //! Codes `rnr` and `rnr-timer-zero`: the receiver has no receive buffer posted.
 
+use std::fmt::Write as _;
+
 use super::{Finding, Seen, Severity, count, evidence, name, time};
 use crate::flow::event::Happened;
 use crate::flow::state::Cause;
@@ -30,10 +32,11 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
         let cnps = peer.map_or(0, |p| p.cnps) + f.cnps;
         let ce = peer.map_or(0, |p| p.ecn[3]) + f.ecn[3];
         if cnps > 0 && ce == 0 {
-            detail.push_str(&format!(
+            let _ = write!(
+                detail,
                 " No packet is CE-marked, though {} came: the receiver, not the network, is the bottleneck.",
                 count(cnps, "CNP", "CNPs")
-            ));
+            );
         }
         let packets = evidence(peer.into_iter().chain([f]), &[Happened::Rnr, Happened::AgainAfterRnr]);
         out.push(Finding {
