@@ -400,6 +400,25 @@ fn the_scenario_s_own_command_and_limit() {
     assert_eq!((&command["status"], &command["killed"]), (&4.into(), &false.into()));
     let (command, _) = run_it("command = 'exit $((2 + 3))'\n[expect]\ninjections = 0");
     assert_eq!(command["status"], 5);
+    // it reads what comes on our standard input
+    let path = dir.path().join("s.toml");
+    std::fs::write(
+        &path,
+        "[[rule]]\ntype = 'drop'\n[run]\ncommand = 'read x; test \"$x\" = hello'\n[expect]\ninjections = 0\nexit = 0\n",
+    )
+    .unwrap();
+    let input = std::fs::File::open({
+        let p = dir.path().join("input");
+        std::fs::write(&p, "hello\n").unwrap();
+        p
+    })
+    .unwrap();
+    let out = pair
+        .b
+        .run(|| Command::new(program("roce-fault")).arg("run").arg(&path).args(["-i", "b0"]).stdin(input).output())
+        .unwrap()
+        .unwrap();
+    assert_eq!(out.status.code(), Some(0), "{}", text(&out.stdout));
     let (command, lasted) = run_it("command = ['sleep', '1000']\nlimit = '400ms'");
     assert_eq!(command["killed"], true);
     assert!((0.4..10.0).contains(&lasted), "{lasted}");
@@ -725,7 +744,8 @@ fn exit_statuses() {
             assert_eq!(code(&["once", "-i", "b0", "--drop", "--pcap", "x.pcap"]), Some(2));
             assert_eq!(code(&["run", "/no/such/file.toml", "-i", "b0"]), Some(2));
             let wants_seven = file("seven.toml", "[[rule]]\ntype = 'drop'\n[expect]\nexit = 7\n");
-            assert_eq!(code(&["run", &wants_seven, "-i", "b0", "--", "sh", "-c", &format!("{hit} 7")]), Some(0));
+            let seven = run(&pair.b, &["run", &wants_seven, "-i", "b0", "--", "sh", "-c", &format!("{hit} 7")]);
+            assert_eq!(seven.status.code(), Some(0), "{} {}", text(&seven.stdout), text(&seven.stderr));
             assert_eq!(code(&["run", &wants_seven, "-i", "b0", "--", "sh", "-c", &format!("{hit} 0")]), Some(1));
             let other = file("other.toml", "[[rule]]\ntype = 'drop'\ninterface = 'eth9'\n");
             assert_eq!(code(&["run", &other, "-i", "b0"]), Some(2));

@@ -83,7 +83,7 @@ struct Common {
     /// kernels before 6.6.
     #[arg(long, value_enum, default_value = "auto")]
     tc_mode: TcMode,
-    /// Command to run meanwhile, and its arguments.
+    /// Command to run meanwhile, and its arguments. It reads our standard input, but no terminal.
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
 }

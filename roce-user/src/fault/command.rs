@@ -1,6 +1,6 @@
 //! The command under test: a process group of its own, that ends with us and at the time limit.
 
-use std::io;
+use std::io::{self, IsTerminal};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -44,14 +44,15 @@ impl Ended {
 }
 
 impl Running {
-    /// Starts it. Its input is empty, its outputs are ours (standard output goes to standard error if
-    /// `quiet_stdout`, where ours is data).
+    /// Starts it. Its input is ours unless that is a terminal, which a process group in the background cannot read; its
+    /// outputs are ours (standard output goes to standard error if `quiet_stdout`, where ours is data).
     pub fn start(argv: &[String], quiet_stdout: bool) -> io::Result<Self> {
         let Some((program, args)) = argv.split_first() else {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "no command"));
         };
         let mut command = Command::new(program);
-        command.args(args).stdin(Stdio::null()).process_group(0);
+        let input = if io::stdin().is_terminal() { Stdio::null() } else { Stdio::inherit() };
+        command.args(args).stdin(input).process_group(0);
         if quiet_stdout {
             command.stdout(io::stderr());
         }
