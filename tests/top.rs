@@ -317,12 +317,39 @@ fn metrics_recording_and_report_agree_with_what_was_sent() {
     assert!(pair.b.run(|| get("/nothing")).unwrap().starts_with("HTTP/1.1 404"));
     promtool(metrics.split("\r\n\r\n").nth(1).expect("a body"));
 
+    // others can read what was recorded so far
+    let mut so_far = Reader::open(&file).unwrap();
+    let mut n = 0;
+    while so_far.next().unwrap().is_some() {
+        n += 1;
+    }
+    assert!(n > 0 && n <= sent, "{n} of {sent} packets are in the file");
+
     let reports = watch.interrupt();
     let last = reports.last().expect("reports");
     assert_eq!(last["totals"]["roce_packets"], sent);
     let names: Vec<&String> = last.as_object().unwrap().keys().collect();
     assert_eq!(names, ["at", "flows", "interval_s", "totals"]);
     recorded(&file, &recording);
+}
+
+/// A file that cannot be written is told in one line, whenever that is noticed.
+#[test]
+fn a_full_disk_is_told() {
+    if !is_root() {
+        eprintln!("skipped: needs root to make namespaces and attach programs");
+        return;
+    }
+    let pair = Pair::new().unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let full = dir.path().join("full.pcapng");
+    std::os::unix::fs::symlink("/dev/full", &full).unwrap();
+    let run = |command: &mut Command| pair.b.run(|| command.output()).unwrap().expect("it runs");
+    let out = run(Command::new(roce_top()).args(["-i", "b0", "--batch", "-n", "1", "-d", "0.1", "-w"]).arg(&full));
+    let said = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert_eq!(out.status.code(), Some(2), "{said}");
+    assert!(said.trim_end().lines().count() == 1 && said.matches("No space left").count() == 1, "{said}");
+    assert!(said.contains("full.pcapng"), "{said}");
 }
 
 /// What is in the recording is what was sent, cut to headers, in both directions, and nothing is missing that the file does not say.

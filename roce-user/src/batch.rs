@@ -76,6 +76,7 @@ pub fn run(
             break;
         }
     }
+    source.finish()?;
     match source.broken() {
         Some(why) => Err(anyhow::anyhow!(why)),
         None => Ok(()),

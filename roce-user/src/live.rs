@@ -111,8 +111,12 @@ impl Live {
     fn drain(&mut self) -> Result<()> {
         let lost = self.last.map_or(0, |l| l.lost);
         while let Some((tap, e)) = self.kernel.next_event() {
-            if let Some(r) = &mut self.recorder {
-                r.packet(tap, &e, lost)?;
+            if let Some(r) = &mut self.recorder
+                && let Err(e) = r.packet(tap, &e, lost)
+            {
+                // said once
+                self.recorder = None;
+                return Err(e);
             }
             if let Some(f) = &mut self.findings {
                 f.headers.push(&e);
@@ -130,18 +134,6 @@ impl Live {
             });
         }
         Ok(())
-    }
-
-    /// Writes down what the ring still holds, and what it could not hold.
-    fn finish(&mut self) -> Result<()> {
-        self.drain()?;
-        let Some(r) = self.recorder.take() else { return Ok(()) };
-        let mut lost = Vec::new();
-        for tap in self.kernel.taps() {
-            let one = |d| Ok::<u64, crate::error::Error>(maps::totals(&tap.ebpf, d)?.events_lost);
-            lost.push(one(Direction::In)? + one(Direction::Out)?);
-        }
-        r.finish(&lost)
     }
 
     /// Waits, writing down what the ring brings meanwhile; `false` if the wish to stop came first.
@@ -248,6 +240,12 @@ impl Source for Live {
             unexplained: s.unexplained,
         });
         self.drain()?;
+        if let Some(r) = &mut self.recorder
+            && let Err(e) = r.flush()
+        {
+            self.recorder = None;
+            return Err(e);
+        }
         if let Some(f) = &mut self.findings
             && f.asked.is_none_or(|t| t.elapsed() >= RULES)
         {
@@ -296,6 +294,23 @@ impl Source for Live {
 
     fn events(&mut self) -> Vec<Event> {
         self.events.drain(..).collect()
+    }
+
+    /// Writes down what the ring still holds, and what it could not hold.
+    fn finish(&mut self) -> Result<()> {
+        if self.recorder.is_none() {
+            return Ok(());
+        }
+        // whatever comes of it, once is enough
+        let drained = self.drain();
+        let Some(r) = self.recorder.take() else { return Ok(()) };
+        drained?;
+        let mut lost = Vec::new();
+        for tap in self.kernel.taps() {
+            let one = |d| Ok::<u64, crate::error::Error>(maps::totals(&tap.ebpf, d)?.events_lost);
+            lost.push(one(Direction::In)? + one(Direction::Out)?);
+        }
+        r.finish(&lost)
     }
 }
 

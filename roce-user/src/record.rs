@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use dissector::capture::options::{PacketOptions, code};
-use dissector::capture::{Interface, Record, Writer};
+use dissector::capture::{Interface, Record, WriteError, Writer};
 use dissector::frame::LinkType;
 
 use crate::ring;
@@ -14,7 +14,6 @@ use crate::snapshot::{Clock, monotonic};
 #[derive(Debug)]
 pub struct Recorder {
     writer: Writer,
-    name: String,
     interfaces: Vec<Interface>,
     number: u64,
     /// Packets written, by interface.
@@ -44,14 +43,15 @@ impl Recorder {
                 i
             })
             .collect();
-        Ok(Self {
-            writer,
-            name: path.display().to_string(),
-            interfaces,
-            number: 0,
-            per_interface: vec![0; taps.len()],
-            lost: 0,
-        })
+        let mut r = Self { writer, interfaces, number: 0, per_interface: vec![0; taps.len()], lost: 0 };
+        // a file that cannot be written is told at once
+        r.flush()?;
+        Ok(r)
+    }
+
+    /// Puts into the file what was recorded so far: a reader sees it, and it is there whatever becomes of this process.
+    pub fn flush(&mut self) -> Result<()> {
+        self.writer.flush().map_err(cannot)
     }
 
     /// Writes a packet. `lost_so_far` is how many the ring could not take since the start; what was lost since
@@ -78,7 +78,7 @@ impl Recorder {
             wire_len: event.wire_len,
             options: PacketOptions::new(&options, false),
         };
-        self.writer.write(&record, &self.interfaces).with_context(|| format!("cannot record to {}", self.name))
+        self.writer.write(&record, &self.interfaces).map_err(cannot)
     }
 
     /// Packets written.
@@ -94,14 +94,18 @@ impl Recorder {
     /// Completes the file with the sums of each interface: packets recorded, and packets that the ring could not take
     /// (`lost`, in the order of the interfaces). What was lost after the last packet stands nowhere else.
     pub fn finish(mut self, lost: &[u64]) -> Result<()> {
-        let failed = || format!("cannot complete {}", self.name);
         let now = Clock::now().wall(monotonic());
         for (n, lost) in lost.iter().enumerate() {
             let seen = self.per_interface.get(n).copied().unwrap_or(0);
-            self.writer.statistics(n, &self.interfaces, now, seen.saturating_add(*lost), *lost).with_context(failed)?;
+            self.writer.statistics(n, &self.interfaces, now, seen.saturating_add(*lost), *lost).map_err(cannot)?;
         }
-        self.writer.finish().with_context(failed)
+        self.writer.finish().map_err(cannot)
     }
+}
+
+/// The error names the file and the reason itself.
+fn cannot(e: WriteError) -> anyhow::Error {
+    anyhow::anyhow!("cannot record to {e}")
 }
 
 fn option(out: &mut Vec<u8>, code: u16, value: &[u8]) {

@@ -33,6 +33,11 @@ pub trait Source: Send {
     /// What there is to say about where the counts come from.
     fn state(&mut self) -> State;
 
+    /// Completes what it writes, after the last counts. Once is enough.
+    fn finish(&mut self) -> anyhow::Result<()> {
+        Ok(())
+    }
+
     /// Why it ended before its time, as a sentence.
     fn broken(&self) -> Option<String> {
         None

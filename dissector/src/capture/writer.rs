@@ -241,6 +241,20 @@ impl Writer {
         Ok(())
     }
 
+    /// Hands on what is in memory, so that others can read the file up to here; a file without a packet gets its header, unless
+    /// only a packet tells which.
+    pub fn flush(&mut self) -> Result<(), WriteError> {
+        if self.format == Format::PcapNg {
+            self.start(None)?;
+        }
+        let failed = |source| WriteError::Io { name: self.name.clone(), source };
+        match &mut self.kind {
+            Kind::Waiting(_) => Ok(()),
+            Kind::Pcap(w, _) => w.flush().map_err(|e| failure(&self.name, &e)),
+            Kind::Ng(w) => w.get_mut().flush().map_err(failed),
+        }
+    }
+
     /// Writes what is still in memory; a file without a packet gets its header.
     pub fn finish(mut self) -> Result<(), WriteError> {
         self.start(None)?;

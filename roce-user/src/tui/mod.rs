@@ -191,12 +191,10 @@ pub fn run(source: Box<dyn Source>, options: &Options, stop: &Stop, observer: Ob
     stop.now();
     drop(screen);
     // the source lives in that thread: when it has ended, everything is detached
-    if sampler.join().is_err() {
-        anyhow::bail!("the sampling thread panicked; this is a bug");
-    }
+    let Ok(finished) = sampler.join() else { anyhow::bail!("the sampling thread panicked; this is a bug") };
     // the shell's prompt starts on a line of its own
     let _ = std::io::stdout().flush();
-    result
+    result.and(finished)
 }
 
 /// Stops the whole process until SIGCONT comes, if there is a shell to send it.
@@ -217,7 +215,7 @@ fn sampler(
     interval_ms: Arc<AtomicU64>,
     mut observer: Observer,
     send: Sender<Message>,
-) -> std::thread::JoinHandle<()> {
+) -> std::thread::JoinHandle<Result<()>> {
     std::thread::spawn(move || {
         let _last_words = LastWords(send.clone());
         let mut aggregate = Aggregate::default();
@@ -244,6 +242,7 @@ fn sampler(
                 }
             }
         }
+        source.finish()
     })
 }
 
