@@ -57,7 +57,7 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
     one_sided(seen, &mut note);
     let (mut lacking, mut flows, mut worst) = (0, 0, None);
     for f in a.flows() {
-        let n = f.req.missing_acked + f.acked_unseen;
+        let n = f.req.missing_acked + f.acked_unseen + super::loss::only_unrecorded(f, a.peer(f));
         if n > 0 {
             lacking += n;
             flows += 1;
@@ -75,8 +75,8 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
         note(
             "capture-incomplete",
             format!(
-                "{} acknowledged that the capture lacks, in {}",
-                count(lacking, "request packet was", "request packets were"),
+                "{} taken by the receiver that the capture lacks, in {}",
+                count(lacking, "packet was", "packets were"),
                 count(flows, "flow", "flows")
             ),
             "The receiver got them, so the recorder lost them, or they went another way. They are no losses of the network.",
@@ -157,8 +157,7 @@ fn one_sided(seen: &Seen<'_>, note: &mut impl FnMut(&'static str, String, &str, 
         }
         return;
     };
-    let stuck = |f: &super::Flow| f.retransmitted > 0 && f.rewinding.is_some();
-    if asking.all(|f| !seen.sides.back(f.key.addresses) && !stuck(f)) {
+    if asking.all(|f| !seen.sides.back(f.key.addresses) && !super::one_way::never_answered(f)) {
         note(
             "capture-one-sided",
             "only requests were captured, no answers".to_owned(),

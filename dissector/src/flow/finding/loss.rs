@@ -37,11 +37,20 @@ impl Lost {
         let stuck = super::retry::open_attempts(f).map_or(0, |t| u64::from(t.times) - 1);
         let silence = silence.saturating_sub(stuck);
         let silence = silence + peer.map_or(0, |p| p.repairs().response_losses);
-        let never = f.req.missing.saturating_sub(f.req.missing_acked) + f.rsp.missing;
+        let never = f.req.missing.saturating_sub(f.req.missing_acked) + f.rsp.missing - only_unrecorded(f, peer);
         // what was repaired shows as a NAK or a repeat; holes that nobody asked about only count on top
         let gap = (never + f.repairs().late_repairs).saturating_sub(nak + silence);
         Self { nak, silence, gap }
     }
+}
+
+/// Packets of READ responses that only the recorder missed: the requester goes on with new requests and asks for
+/// nothing again, which it cannot do with a hole in an answer.
+pub fn only_unrecorded(f: &Flow, requester: Option<&Flow>) -> u64 {
+    let latest = f.rsp.holes().iter().filter(|h| h.due).map(|h| h.packet).max();
+    let (Some(latest), Some(p)) = (latest, requester) else { return 0 };
+    let asked_again = p.retransmitted > 0 || p.repairs().read_restarts > 0 || p.repairs().late_repairs > 0;
+    if !asked_again && p.last_request.1 > latest { f.rsp.missing } else { 0 }
 }
 
 /// Looks for losses.
@@ -123,7 +132,7 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
                 count(total, "packet lost", "packets lost"),
                 worst.src,
                 worst.dst,
-                total as f64 * 100.0 / sent.max(1) as f64,
+                total as f64 * 100.0 / (sent + gap).max(1) as f64,
                 count(sent, "packet", "packets")
             ),
             detail,

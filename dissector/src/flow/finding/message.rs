@@ -14,6 +14,10 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
         if silence < 100_000_000 && !(others_go_on && silence > 10_000_000) {
             continue;
         }
+        // its end was acknowledged, so only the recorder missed it
+        if f.acked.is_some_and(|a| a.is_after(m.psn)) {
+            continue;
+        }
         // a refusal ends a message too, and is told as such; so are retries that ran out
         let refused = a.peer(f).map_or(0, |p| p.naks.total() - p.naks.psn_sequence_error);
         if refused > 0 || super::retry::open_attempts(f).is_some_and(|t| t.times > 2) {

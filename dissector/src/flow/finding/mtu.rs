@@ -1,13 +1,14 @@
 //! Codes `mtu-mismatch`, `mtu-exceeds-path` and `mtu-small`: the path MTU of a queue pair.
 
 use super::{Finding, Seen, Severity, name};
+use crate::flow::state::Flow;
 use crate::wire::Transport;
-use crate::wire::opcode::Position;
+use crate::wire::opcode::{Op, Payload, Position, ROWS};
 
 /// Looks at path MTUs.
 pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
     let a = seen.analysis;
-    let mut small: Option<(&crate::flow::state::Flow, u32)> = None;
+    let mut small: Option<(&Flow, u32)> = None;
     for f in a.flows().filter(|f| f.ordered()) {
         let peer = a.peer(f);
         if let Some(p) = peer
@@ -15,6 +16,8 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
             && f.mtu != 0
             && p.mtu != 0
             && f.mtu != p.mtu
+            && sends_full(f)
+            && sends_full(p)
         {
             out.push(Finding {
                 code: "mtu-mismatch",
@@ -72,4 +75,10 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
             packets: vec![f.first_packet],
         });
     }
+}
+
+/// It sent packets that are full by their position, so its path MTU was seen, not inferred from distances of READs.
+fn sends_full(f: &Flow) -> bool {
+    let full = |o: &Op| o.payload == Payload::Data && matches!(o.position, Position::First | Position::Middle);
+    ROWS.iter().any(|o| full(o) && f.of_opcode(o.byte) > 0)
 }

@@ -43,6 +43,12 @@ struct Unanswered<'a> {
 
 const NEXT: &str = "If it is real: is a QP with that number open at the peer, is its GID index (RoCE version, subnet, VLAN) the right one, does a firewall stop UDP 4791, does the way back exist?";
 
+/// A sender that goes back over and over to the very first PSN that it sent: not even its own view is that anything
+/// was answered. Where only its direction was captured, nothing less says so.
+pub fn never_answered(f: &Flow) -> bool {
+    super::retry::open_attempts(f).is_some_and(|t| t.times > 4 && t.psn == f.req.low())
+}
+
 /// Looks for flows without answers.
 pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
     let a = seen.analysis;
@@ -68,11 +74,7 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
         let unasked = f.ack_reqs == 0 && f.reads.is_empty();
         let back = seen.sides.back(f.key.addresses);
         // where no answers were captured, repeats may have had their reasons
-        let retries = if back {
-            f.retransmitted > 0 && f.rewinding.is_some()
-        } else {
-            super::retry::open_attempts(f).is_some_and(|t| t.times > 4)
-        };
+        let retries = if back { f.retransmitted > 0 && f.rewinding.is_some() } else { never_answered(f) };
         // what was asked at the very end of a capture may still be answered
         let waited = a.quality().end().since(f.first) - i64::from(f.asked_after) * 1000;
         let young = if back { waited < ANSWERED_WITHIN } else { waited < 1_000_000 && f.requests < 4 };
