@@ -138,8 +138,13 @@ fn compare(row: &Row) -> Result<(), Failed> {
             .map(|f| f.retransmitted + f.duplicates)
             .sum::<u64>()
     };
-    same("requests seen again", again(Role::Request), row.number("request PSNs seen again: "), wrong);
-    same("responses seen again", again(Role::Response), row.number("response PSNs seen again: "), wrong);
+    let (requests, responses) = (row.number("request PSNs seen again: "), row.number("response PSNs seen again: "));
+    same("PSNs seen again", sum(|f| f.retransmitted + f.duplicates), requests + responses, wrong);
+    // a flow that asks and answers mixes both in its numbers
+    if !a.flows().any(|f| f.requests > 0 && f.responses > 0) {
+        same("requests seen again", again(Role::Request), requests, wrong);
+        same("responses seen again", again(Role::Response), responses, wrong);
+    }
     same("sequence NAKs", sum(|f| f.naks.psn_sequence_error), row.number("PSN sequence error x"), wrong);
     same("invalid request NAKs", sum(|f| f.naks.invalid_request), row.number("invalid request x"), wrong);
     same("remote access NAKs", sum(|f| f.naks.remote_access_error), row.number("remote access error x"), wrong);
@@ -149,10 +154,15 @@ fn compare(row: &Row) -> Result<(), Failed> {
     // right by nobody's rule but rxe's
     let flushes = row.number("FLUSH with rxe's own ICRC (headers counted twice, not the standard's): ");
     same("wrong ICRCs", sum(|f| f.icrc.bad), row.number("ICRC wrong: ") + flushes, wrong);
-    // what never arrived where it was recorded: lost before the recorder, by the names of the scenarios
-    let lost = ["loss_net_send.pcap", "loss_uc_send.pcap", "corrupt_a_send.pcap"].contains(&row.file.as_str());
-    if !lost {
-        same("missing", sum(|f| f.missing), 0, wrong);
+    // what never arrived where it was recorded: UC keeps its holes, of which those at the end do not show
+    let never = row.number("not in the file: ");
+    let missing = sum(|f| f.missing);
+    let keeps = row.opcodes.keys().any(|o| o.starts_with("UC_"));
+    let lost = ["loss_net_send.pcap", "corrupt_a_send.pcap"].contains(&row.file.as_str());
+    if keeps && never > 0 {
+        same("missing, most of what is not in the file", missing > 0 && missing <= never, true, wrong);
+    } else if !lost {
+        same("missing", missing, 0, wrong);
     }
     if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n").into()) }
 }
