@@ -969,7 +969,7 @@ fn ways_in_by_their_link_type_and_tags() {
 #[test]
 fn giant_packets_go_to_the_end_of_the_frame() {
     let bth = hex("0740ffff 00000012 00000064");
-    let mut b = eth(0x0800, &ipv4(17, &udp(4791, &cat(&[&bth, &[0x5a; 60000], &[0; 4]]))));
+    let mut b = eth(0x0800, &ipv4(17, &udp(4791, &cat(&[&bth, &vec![0x5a; 60000], &[0; 4]]))));
     for at in [16, 38] {
         b[at..at + 2].fill(0);
         let f = Frame::parse(&b, b.len(), LinkType::ETHERNET, ROCE_UDP_PORT);
