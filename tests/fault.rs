@@ -1,5 +1,10 @@
 //! Fault rules in the kernel, by `BPF_PROG_TEST_RUN`: every action against bytes that were made another way,
 //! every match against the dissector, histories against a model, and the same hits in any order of flows.
+#![expect(
+    clippy::cast_possible_truncation,
+    clippy::items_after_statements,
+    reason = "sizes and numbers of frames that the test made itself; constants stand where they are used"
+)]
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv6Addr};
@@ -58,7 +63,7 @@ fn captured(of_a_kind: usize) -> Vec<Vec<u8>> {
             let f = parse(r.bytes);
             let kinds: Vec<_> = f.layers.as_slice().iter().map(|l| l.kind).collect();
             let p = f.packet().and_then(Result::ok);
-            let opcode = p.map(|p| (p.bth.opcode(), p.pad, p.payload_len.min(2), p.ext.aeth.map(|a| a.syndrome())));
+            let opcode = p.map(|p| (p.bth.opcode(), p.pad, p.payload_len.min(2), p.ext.aeth.map(Aeth::syndrome)));
             let n = seen.entry((kinds, opcode, f.net.map(|n| n.tos), r.bytes.len() < r.wire_len as usize)).or_default();
             *n += 1;
             if *n <= of_a_kind {
@@ -272,7 +277,7 @@ fn each(rule: &str, want: impl Fn(&[u8], &Frame<'_>) -> Option<Fate>) -> u64 {
             expected += u64::from(wanted.is_some());
             let Some(got) = rig.run(hook, frame) else { continue };
             let wanted = wanted.unwrap_or_else(|| Fate::Passed(frame.clone()));
-            assert_eq!(got, wanted, "{rule} at {hook:?}: {:02x?}", frame);
+            assert_eq!(got, wanted, "{rule} at {hook:?}: {frame:02x?}");
         }
         let tally = rig.engine.tallies().expect("readable")[0];
         assert_eq!(tally.injected, expected, "{rule} at {hook:?}");
@@ -343,7 +348,7 @@ fn icrc_alone_fails() {
             with_flip(frame, at, 1)
         };
         match (verdict(frame), verdict(&out)) {
-            (Verdict::Good, Verdict::Bad { .. }) | (Verdict::Bad { .. }, _) | (Verdict::Unchecked(_), _) => {}
+            (Verdict::Good, Verdict::Bad { .. }) | (Verdict::Bad { .. } | Verdict::Unchecked(_), _) => {}
             other => panic!("{other:?}"),
         }
         Some(Fate::Passed(out))
@@ -430,7 +435,7 @@ fn matches_agree_with_the_dissector() {
     let pos = |p: &dissector::wire::Packet<'_>, k: Position| {
         p.op.is_some_and(|o| o.position == k && o.payload == dissector::wire::opcode::Payload::Data)
     };
-    let syn = |p: &dissector::wire::Packet<'_>| p.ext.aeth.map(|a| a.syndrome());
+    let syn = |p: &dissector::wire::Packet<'_>| p.ext.aeth.map(Aeth::syndrome);
     let x = Hook::Xdp;
     matches("opcode = 'write'", x, c, |_, p, _| op(p, Kind::Write));
     matches("opcode = 'send'", x, c, |_, p, _| op(p, Kind::Send));
@@ -551,7 +556,7 @@ fn occurrences_of_a_psn() {
     assert_eq!(hits(&mut rule("opcode = 'send'\niter = 2"), &mixed), [6, 7, 8]);
     assert_eq!(hits(&mut rule("opcode = 'ack'\niter = 1"), &mixed), [2]);
     // a full lap later the number is a new one, while the last lap's is remembered
-    let laps = (0..6).chain([5]).map(|i| i * 0x40_0000 & 0xff_ffff);
+    let laps = (0..6).chain([5]).map(|i| (i * 0x40_0000) & 0xff_ffff);
     assert_eq!(hits(&mut rule("iter = 2"), &sends(6, laps)), [6]);
 }
 
@@ -653,7 +658,7 @@ fn time_windows() {
     let mut rig = rule("psn = '0-9'");
     rig.engine.arm(std::time::Duration::ZERO).unwrap();
     assert!(hits(&mut rig, &frames).is_empty());
-    rig.engine.arm(std::time::Duration::from_secs(60)).unwrap();
+    rig.engine.arm(std::time::Duration::from_mins(1)).unwrap();
     assert_eq!(hits(&mut rig, &frames).len(), 3);
     rig.engine.disarm().unwrap();
     assert!(hits(&mut rig, &frames).is_empty());
@@ -783,7 +788,7 @@ fn what_comes_by_before_and_after_is_not_counted() {
     let mut rig = rule("");
     rig.engine.disarm().unwrap();
     hits(&mut rig, &frames);
-    rig.engine.arm(std::time::Duration::from_secs(60)).unwrap();
+    rig.engine.arm(std::time::Duration::from_mins(1)).unwrap();
     assert_eq!(rig.engine.passed().unwrap(), roce_ebpf::abi::fault::FaultPassed::default());
 }
 
@@ -807,7 +812,7 @@ fn over_time(text: &str, long: std::time::Duration) -> Vec<(bool, std::time::Dur
     rig.xdp(&[0; 64]);
     let frame = Make::new(byte::RcSendOnly, 4, 1).bytes();
     let before = std::time::Instant::now();
-    rig.engine.arm(std::time::Duration::from_secs(60)).unwrap();
+    rig.engine.arm(std::time::Duration::from_mins(1)).unwrap();
     let after = std::time::Instant::now();
     let mut out = Vec::new();
     while after.elapsed() < long {
@@ -841,7 +846,7 @@ fn windows_open_and_close_when_they_should() {
     certain(&inside, &seen);
     // a flap that starts late and ends: down for 15 of every 40 ms
     let flap = |at: std::time::Duration| {
-        at >= ms(20) && at < ms(180) && (at - ms(20)).as_nanos() % ms(40).as_nanos() < ms(15).as_nanos()
+        at >= ms(20) && at < ms(180) && at.saturating_sub(ms(20)).as_nanos() % ms(40).as_nanos() < ms(15).as_nanos()
     };
     certain(&flap, &over_time("after = '20ms'\nfor = '160ms'\nperiod = '40ms'\ndown = '15ms'", ms(260)));
 }
@@ -1073,7 +1078,8 @@ fn watched_packets_come_with_their_fate() {
 #[test]
 fn sixty_four_rules() {
     need_root!();
-    let text: String = (0..64).map(|n| format!("[[rule]]\ntype = 'drop'\npsn = {n}\niter = 1\n")).collect();
+    let text: String =
+        (0..64).map(|n| format!("[[rule]]\ntype = 'drop'\npsn = {n}\niter = 1\n")).collect::<Vec<_>>().concat();
     let mut rig = Rig::new(&text);
     assert_eq!(hits(&mut rig, &sends(4, 0..66)).len(), 64);
     let t = rig.engine.tallies().unwrap();

@@ -1,6 +1,7 @@
 //! The verdicts of roce-fault on recordings of real stacks that lost packets: each expectation with a yes, and with a no
 //! where one thing is wrong. What was lost is read out of the recording: the packet that a NAK, or a READ request in the
 //! middle of another, asks for again.
+#![expect(clippy::cast_possible_truncation, reason = "sizes and numbers of frames that the test made itself")]
 
 use std::time::Duration;
 
@@ -40,7 +41,7 @@ fn psn(bytes: &[u8]) -> u32 {
 }
 
 fn recording(name: &str) -> Vec<Recorded> {
-    let mut reader = Reader::open(&captures().join(format!("{name}.pcap"))).expect("it opens");
+    let mut reader = Reader::open(captures().join(format!("{name}.pcap"))).expect("it opens");
     let mut out = Vec::new();
     while let Some(r) = reader.next().expect("it is whole") {
         if packet(r.bytes).is_some() {

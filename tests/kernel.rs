@@ -317,7 +317,7 @@ fn plain(all: &[(dissector::capture::Timestamp, Vec<u8>)]) -> (BTreeMap<FlowKey,
         flow.ecn[usize::from(outer::ecn(f.net.expect("RoCE has one").tos))] += 1;
         flow.port = f.udp.map(|u| u.src_port);
         let Some(op) = p.op else { continue };
-        match (op.role(), op.kind, p.ext.aeth.map(|a| a.syndrome())) {
+        match (op.role(), op.kind, p.ext.aeth.map(dissector::wire::Aeth::syndrome)) {
             (Role::Request, ..) => flow.requests += 1,
             (Role::Notification, ..) => flow.cnps += 1,
             (_, Kind::Ack, Some(s)) if s.is_nak() => flow.naks += 1,
@@ -601,13 +601,13 @@ fn reported_packets_come_with_their_bytes() {
 
 #[test]
 fn live_frames_are_counted_to_the_last_one() {
+    const TIMES: u32 = 20_000;
     need_root!();
     let pair = Pair::with_mtu(1500).expect("a veth pair");
     let path = all_captures().into_iter().find(|p| p.ends_with("ipv6_write.pcap")).expect("it is there");
     let v6 = frames(&path);
     let path = all_captures().into_iter().find(|p| p.ends_with("ecn_ce_out.pcap")).expect("it is there");
     let all: Vec<Vec<u8>> = frames(&path).into_iter().chain(v6).map(|(_, f)| f).filter(|f| f.len() <= 1514).collect();
-    const TIMES: u32 = 20_000;
     // the far end counts; this end makes the frames, each TIMES times, as fast as the machine can
     let mut counter =
         pair.b.run(|| Live::start(&["b0"], &options(), &Attach::default())).expect("entered").expect("attached");

@@ -57,6 +57,14 @@ fn once(rig: &mut Rig, frame: &[u8]) -> f64 {
     program.test_run(options).expect("a test run").duration.as_nanos() as f64
 }
 
+/// Rules, and the frame that meets them.
+struct Case<'a> {
+    name: &'static str,
+    rules: String,
+    frame: &'a [u8],
+    target: Option<f64>,
+}
+
 fn main() {
     if !roce_tests::is_root() {
         eprintln!("bench-fault needs root to load programs");
@@ -68,7 +76,7 @@ fn main() {
     // another UDP port: not RoCE
     other[ETH_LEN + IPV4_LEN + 2] ^= 0x40;
     let sixteen = |f: &dyn Fn(usize) -> String| -> String {
-        (0..16).map(|n| format!("[[rule]]\ntype = 'drop'\n{}\n", f(n))).collect()
+        (0..16).map(|n| format!("[[rule]]\ntype = 'drop'\n{}\n", f(n))).collect::<Vec<_>>().concat()
     };
     let by_opcode = sixteen(&|n| format!("opcode = 'read-response'\nnth = {}", n + 1));
     let by_qpn = sixteen(&|n| format!("qpn = {}\niter = 2", 0x100 + n));
@@ -84,12 +92,6 @@ fn main() {
     let history = "[[rule]]\ntype = 'drop'\nopcode = 'write'\niter = 100000000".to_owned();
     let by_v6_prefix = sixteen(&|n| format!("opcode = 'write'\ndst = 'fd00:0:0:{:x}::/64'", n + 1));
     let inside = sixteen(&|n| format!("opcode = 'write'\nsrc = '10.0.0.0/8'\ndst = '10.0.{}.0/24'", n + 1));
-    struct Case<'a> {
-        name: &'static str,
-        rules: String,
-        frame: &'a [u8],
-        target: Option<f64>,
-    }
     let case = |name, rules, frame, target| Case { name, rules, frame, target };
     let cases = [
         case("16 rules, none matching: opcode", by_opcode, &v4, Some(30.0)),

@@ -18,7 +18,7 @@ use crate::raw::RawSocket;
 use crate::traffic::{ipv4_checksum, seal};
 
 /// Payload of a packet.
-const MTU: usize = 1024;
+const MTU: u32 = 1024;
 /// Packets of a WRITE and of a READ's response.
 pub const PACKETS: u32 = 3;
 /// First queue pair of the requester; that of its connection `n` is this plus `n`.
@@ -85,8 +85,8 @@ fn arrived(bytes: &[u8], bad: &mut u64) -> Option<Arrived> {
         qp: p.bth.dest_qp().get(),
         psn: p.bth.psn(),
         ack_req: p.bth.ack_req(),
-        syndrome: p.ext.aeth.map(|a| a.syndrome()),
-        dma_len: p.ext.reth.map_or(0, |r| r.dma_len()),
+        syndrome: p.ext.aeth.map(Aeth::syndrome),
+        dma_len: p.ext.reth.map_or(0, Reth::dma_len),
         ce: f.net.is_some_and(|n| ecn(n.tos) == ECN_CE),
     })
 }
@@ -152,7 +152,7 @@ pub fn respond(socket: &RawSocket, stop: &AtomicBool) -> io::Result<Log> {
         }
         let first = FIRST_PSN * (p.qp - RESPONDER_QP + 1);
         let side = sides.entry(p.qp).or_insert(Side { expected: Psn::new(first), asked: false });
-        let packets = if p.kind == Kind::ReadRequest { p.dma_len.div_ceil(MTU as u32) } else { 1 };
+        let packets = if p.kind == Kind::ReadRequest { p.dma_len.div_ceil(MTU) } else { 1 };
         let ahead = p.psn.distance(side.expected);
         let acknowledge = |syndrome, psn: Psn| {
             socket.send(&frame(
@@ -185,7 +185,7 @@ pub fn respond(socket: &RawSocket, stop: &AtomicBool) -> io::Result<Log> {
                 let aeth = Aeth::emit(Syndrome(0x1f), 1);
                 let ext: &[u8] = if opcode == byte::RcReadResponseMiddle { &[] } else { &aeth };
                 let psn = p.psn.get().wrapping_add(n);
-                socket.send(&frame(true, &BthFields::new(opcode, back, psn), ext, MTU))?;
+                socket.send(&frame(true, &BthFields::new(opcode, back, psn), ext, MTU as usize))?;
             }
         } else if p.ack_req {
             // of a request that came before: what was reached is said again
@@ -236,7 +236,7 @@ impl Connection {
         let left = self.end.distance(self.base).unsigned_abs();
         let start = self.end.get().wrapping_sub(PACKETS);
         if self.is_read(work) {
-            let reth = Reth::emit(0x1000, 7, left * MTU as u32);
+            let reth = Reth::emit(0x1000, 7, left * MTU);
             return socket.send(&frame(false, &BthFields::new(byte::RcReadRequest, qp, self.base.get()), &reth, 0));
         }
         for n in PACKETS - left..PACKETS {
@@ -245,10 +245,10 @@ impl Connection {
                 n if n + 1 == PACKETS => byte::RcWriteLast,
                 _ => byte::RcWriteMiddle,
             };
-            let reth = Reth::emit(0x1000, 7, PACKETS * MTU as u32);
+            let reth = Reth::emit(0x1000, 7, PACKETS * MTU);
             let mut bth = BthFields::new(opcode, qp, start.wrapping_add(n) & 0xff_ffff);
             bth.ack_req = opcode == byte::RcWriteLast;
-            socket.send(&frame(false, &bth, if n == 0 { &reth } else { &[] }, MTU))?;
+            socket.send(&frame(false, &bth, if n == 0 { &reth } else { &[] }, MTU as usize))?;
         }
         Ok(())
     }

@@ -83,7 +83,7 @@ fn fact(at: i64, hook: (u32, u32), lost: bool, bytes: &[u8], port: u16) -> Optio
     let op = packet.op;
     let what = match op.map(|o| (o.kind, o.role())) {
         Some((Kind::Cnp, _)) => What::Cnp,
-        Some((Kind::Ack, _)) => match packet.ext.aeth.map(|a| a.syndrome()) {
+        Some((Kind::Ack, _)) => match packet.ext.aeth.map(dissector::wire::Aeth::syndrome) {
             Some(s) if s.is_ack() => What::Ack,
             // IBTA table 45, code 0
             Some(s) if s.0 & 0x7f == 0x60 => What::SequenceNak,

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
+use std::hash::BuildHasher;
 use std::path::Path;
 
 use dissector::capture::{Interface as CaptureInterface, PacketOptions, Record, WriteError, Writer};
@@ -263,7 +264,7 @@ impl Report {
 pub fn pcap(
     path: &Path,
     injections: &[Injection],
-    frames: &HashMap<u64, Vec<u8>>,
+    frames: &HashMap<u64, Vec<u8>, impl BuildHasher>,
     rules: &[Rule],
     interfaces: &[(u32, String)],
 ) -> Result<(), WriteError> {
