@@ -145,15 +145,25 @@ fn udp<C: Ctx>(ctx: &C, at: At, end: usize, port: u16) -> Outer {
         return Outer::Other;
     }
     let len = be16::<4, 8>(u) as usize;
-    // 0 is a jumbogram or a packet before segmentation, less than 8 is nonsense: then the IP length counts
-    let declared = if len < UDP_LEN { room(ctx, at.bth + UDP_LEN, end) } else { len - UDP_LEN } as u32;
-    Outer::Roce(At { bth: at.bth + UDP_LEN, declared, src_port: be16::<0, 8>(u), ..at })
+    let bth = at.bth + UDP_LEN;
+    let declared = if len < UDP_LEN {
+        // 0 is a jumbogram or a packet before segmentation, less than 8 is nonsense: then the IP length counts
+        room(bth, end, ctx.wire_len() as usize)
+    } else if bth + (len - UDP_LEN) > end && bth + (len - UDP_LEN) > ctx.wire_len() as usize {
+        // more than IP says and more than there is: IP knows better, if it says anything
+        let room = if end > bth { end - bth } else { room(bth, end, ctx.wire_len() as usize) };
+        if room > 0 { room } else { len - UDP_LEN }
+    } else {
+        len - UDP_LEN
+    } as u32;
+    Outer::Roce(At { bth, declared, src_port: be16::<0, 8>(u), ..at })
 }
 
+/// Bytes from `start` to where IP says that the packet ends, or to the end of the frame if that comes first or IP does not
+/// say: a giant packet that is still to be cut up has the length 0.
 #[inline(always)]
-fn room<C: Ctx>(ctx: &C, start: usize, end: usize) -> usize {
-    let there = ctx.wire_len() as usize;
-    let end = if end < there { end } else { there };
+fn room(start: usize, end: usize, there: usize) -> usize {
+    let end = if end > start && end < there { end } else { there };
     if end > start { end - start } else { 0 }
 }
 
