@@ -21,7 +21,7 @@ pub struct Read {
     pub span: u32,
     /// Bytes asked for; 0 for atomics and the like.
     pub len: u32,
-    /// When it was sent (last).
+    /// When it was first sent.
     pub at: Timestamp,
     /// Packet.
     pub packet: u64,
@@ -29,6 +29,8 @@ pub struct Read {
     pub done: bool,
     /// Sent more than once.
     pub again: bool,
+    /// The time to its last response has been taken, repeats of it included.
+    pub timed: bool,
 }
 
 const KEPT: usize = 24;
@@ -161,6 +163,7 @@ mod tests {
             packet: 0,
             done: false,
             again: false,
+            timed: false,
         };
         r.add(read(0xff_fffe, 4));
         r.add(read(10, 2));

@@ -311,11 +311,10 @@ fn after_request(f: &mut Flow, c: &Context<'_>, span: u32, again: bool, answered
         let len = c.packet.ext.reth.filter(|_| c.op.kind == Kind::ReadRequest).map_or(0, Reth::dma_len);
         match f.reads.starting_at(psn) {
             Some(r) if again => {
-                r.at = at;
                 r.again = true;
                 r.done = false;
             }
-            _ => f.reads.add(Read { psn, span, len, at, packet: number, done: false, again }),
+            _ => f.reads.add(Read { psn, span, len, at, packet: number, done: false, again, timed: false }),
         }
         let open = u32::try_from(f.reads.open()).unwrap_or(u32::MAX);
         if open > f.read_depth.0 {

@@ -73,6 +73,7 @@ pub(super) fn response(f: &mut Flow, mut peer: Option<&mut Flow>, c: &Context<'_
                     let refused = p.refused(psn);
                     if let Some(r) = refused {
                         other = if other == 0 { r.packet } else { other };
+                        info.ack_of = Some(r.packet);
                     }
                     let t = f.trouble.get_or_insert_default();
                     t.refused = t.refused.or(refused);
@@ -352,8 +353,11 @@ fn answer(p: &mut Flow, f: &Flow, c: &Context<'_>, learnt: bool, info: &mut Pack
         r.span = psn.distance(r.psn).unsigned_abs() + 1;
         end = Some(psn.next());
     }
-    let sample = (!r.done && !r.again && passed >= 0).then_some(passed.unsigned_abs());
+    // a response with a hole is asked for again, and takes until that is filled
+    let whole = psn == r.psn || f.rsp.knows(r.psn, psn.distance(r.psn).unsigned_abs());
+    let sample = (whole && !r.timed && passed >= 0).then_some(passed.unsigned_abs());
     r.done = true;
+    r.timed |= whole;
     if let Some(end) = end {
         p.req.extend_to(end);
     }
