@@ -112,11 +112,19 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
         if g.len() == 1 {
             let _ = write!(detail, " All on {}.", name(worst));
         } else {
-            let _ = write!(detail, " {} flows have losses, {} most of all.", g.len(), name(worst));
+            let _ = write!(detail, " By queue pair of {}: {}.", worst.dst, by_queue_pair(g));
         }
         if !uc && !seen.sides.back(worst.key.addresses) {
             detail.push_str(
                 " Only this direction was captured, so this is what repeats and gaps suggest, not what NAKs prove.",
+            );
+        }
+        let broken: u64 = g.iter().map(|(f, _)| f.icrc.bad).sum();
+        if broken > 0 {
+            let _ = write!(
+                detail,
+                " {} wrong: a receiver drops such packets, and the sender sees a loss. Damage on the way, not a full queue, explains as many.",
+                count(broken, "ICRC among them is", "ICRCs among them are")
             );
         }
         if a.quality().dropped > 0 {
@@ -144,6 +152,19 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
         });
     }
     unseen(seen, out);
+}
+
+/// How many of the losses fell to which queue pair, the worst first.
+fn by_queue_pair(lossy: &[(&Flow, Lost)]) -> String {
+    const TOLD: usize = 8;
+    let mut order: Vec<(u64, u32)> = lossy.iter().map(|(f, l)| (l.total(), f.key.dest_qp)).collect();
+    order.sort_by_key(|(n, qp)| (std::cmp::Reverse(*n), *qp));
+    let mut parts: Vec<String> = order.iter().take(TOLD).map(|(n, qp)| format!("{qp:#x} lost {n}")).collect();
+    if let Some(more) = order.len().checked_sub(TOLD).filter(|n| *n > 0) {
+        let rest: u64 = order.iter().skip(TOLD).map(|(n, _)| n).sum();
+        parts.push(format!("{more} more together {rest}"));
+    }
+    parts.join(", ")
 }
 
 /// Where only the answers were captured, their sequence NAKs tell of losses all the same.

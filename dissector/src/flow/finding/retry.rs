@@ -97,7 +97,7 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
         if certain {
             let _ = write!(
                 detail,
-                " Then nothing for {} until the capture ends: the QP is in error (completion status 12, vendor error 0x81).",
+                " Then nothing for {} until the capture ends: the QP is in error (the application sees completion status 12, transport retry counter exceeded; on mlx5 with vendor error 0x81).",
                 time(silence)
             );
         } else {
