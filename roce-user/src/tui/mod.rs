@@ -13,10 +13,11 @@ mod screens;
 pub mod theme;
 pub mod view;
 
+use std::cell::Cell;
 use std::io::Write as _;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Sender};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
@@ -82,10 +83,20 @@ const MOUSE_OFF: &str = "\x1b[?1006l\x1b[?1000l";
 /// The terminal is ours: given back once, since to leave the screen again would put the cursor over what was printed since.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
+/// Held while a picture is drawn, and while the terminal is given back because another thread panicked: neither may come
+/// in the middle of the other, and the message of the panic stays readable.
+static PICTURE: Mutex<()> = Mutex::new(());
+
+thread_local! {
+    /// This thread holds [`PICTURE`]: a panic while drawing must not wait for itself.
+    static DRAWS: Cell<bool> = const { Cell::new(false) };
+}
+
 impl Screen {
     fn take() -> std::io::Result<Self> {
         let before = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |info| {
+            let _alone = (!DRAWS.get()).then(|| PICTURE.lock().unwrap_or_else(PoisonError::into_inner));
             give_back();
             before(info);
         }));
@@ -151,18 +162,7 @@ pub fn run(source: Box<dyn Source>, options: &Options, stop: &Stop, observer: Ob
             let terminal = &mut screen.0;
             let size = terminal.size().context("cannot ask the terminal for its size")?;
             app.set_rows(view::table_rows(&app, Rect::new(0, 0, size.width, size.height)));
-            // a terminal that knows it shows the whole picture at once, others ignore it
-            crossterm::execute!(std::io::stdout(), BeginSynchronizedUpdate).context("cannot draw")?;
-            terminal
-                .draw(|frame| {
-                    let area = frame.area();
-                    (options.draw)(&app, area, frame.buffer_mut());
-                    if let Some(at) = view::input_cursor(&app, area) {
-                        frame.set_cursor_position(at);
-                    }
-                })
-                .context("cannot draw")?;
-            crossterm::execute!(std::io::stdout(), EndSynchronizedUpdate).context("cannot draw")?;
+            picture(terminal, &app, options.draw)?;
             // one picture for all that has come in the meantime
             let Ok(first) = receive.recv() else { return Ok(()) };
             for message in std::iter::once(first).chain(receive.try_iter()) {
@@ -195,6 +195,29 @@ pub fn run(source: Box<dyn Source>, options: &Options, stop: &Stop, observer: Ob
     // the shell's prompt starts on a line of its own
     let _ = std::io::stdout().flush();
     result.and(finished)
+}
+
+/// Draws, unless a panic has given the terminal back.
+fn picture(terminal: &mut Terminal<CrosstermBackend<std::io::Stdout>>, app: &App, draw: Draw) -> Result<()> {
+    let _alone = PICTURE.lock().unwrap_or_else(PoisonError::into_inner);
+    if !TAKEN.load(Ordering::Relaxed) {
+        anyhow::bail!("a thread panicked; this is a bug");
+    }
+    DRAWS.set(true);
+    // a terminal that knows it shows the whole picture at once, others ignore it
+    crossterm::execute!(std::io::stdout(), BeginSynchronizedUpdate).context("cannot draw")?;
+    terminal
+        .draw(|frame| {
+            let area = frame.area();
+            draw(app, area, frame.buffer_mut());
+            if let Some(at) = view::input_cursor(app, area) {
+                frame.set_cursor_position(at);
+            }
+        })
+        .context("cannot draw")?;
+    crossterm::execute!(std::io::stdout(), EndSynchronizedUpdate).context("cannot draw")?;
+    DRAWS.set(false);
+    Ok(())
 }
 
 /// Stops the whole process until SIGCONT comes, if there is a shell to send it.
