@@ -1116,18 +1116,3 @@ fn rocev1_is_roce_too() {
         (Header::Deth.len(), Header::Reth.len(), Header::AtomicEth.len())
     );
 }
-/// The verifier's patience is finite, and older kernels have less of it.
-#[test]
-fn the_programs_stay_well_below_the_verifiers_limit() {
-    need_root!();
-    let mut rig = rule("");
-    let object = rig.engine.object();
-    use roce_ebpf::abi::fault::{TC_EGRESS, TC_INGRESS, XDP_INGRESS};
-    let counts = [
-        roce_user::load::xdp(object, XDP_INGRESS).unwrap().info().unwrap().verified_instruction_count(),
-        roce_user::load::classifier(object, TC_INGRESS).unwrap().info().unwrap().verified_instruction_count(),
-        roce_user::load::classifier(object, TC_EGRESS).unwrap().info().unwrap().verified_instruction_count(),
-    ];
-    eprintln!("instructions that the verifier looked at (XDP, TC in, TC out): {counts:?}");
-    assert!(counts.iter().flatten().all(|n| *n < 500_000), "{counts:?}");
-}

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::path::Path;
 
-use aya::programs::{Program, TestRun, TestRunAttrs, TestRunOptions};
+use aya::programs::{TestRun, TestRunAttrs, TestRunOptions};
 use dissector::capture::Reader;
 use dissector::flow::row::{Endpoint, FlowRow};
 use dissector::flow::{Analyzer, Place};
@@ -17,7 +17,6 @@ use roce_tests::bench::{Bench, SHORTEST};
 use roce_tests::netns::Pair;
 use roce_tests::{all_captures, is_root};
 use roce_user::attach::Attach;
-use roce_user::error::Error;
 use roce_user::load::Options;
 use roce_user::maps;
 use roce_user::ring::Events;
@@ -153,22 +152,12 @@ fn every_prefix_of_every_kind_of_frame() {
 #[test]
 fn every_program_passes_the_verifier_with_everything_on() {
     need_root!();
-    let everything = Options { events: u32::MAX, sample_every: 10, snaplen: 400, faults: true, ..options() };
-    let mut ebpf = roce_user::load::load(&everything).expect("the object loads");
-    let names: Vec<String> = ebpf.programs().map(|(n, _)| n.to_owned()).collect();
-    assert!(names.len() >= 6, "{names:?}");
-    for name in names {
-        let program = ebpf.program_mut(&name).expect("it was just there");
-        let info = match program {
-            Program::Xdp(p) => p.load().and_then(|()| p.info()),
-            Program::SchedClassifier(p) => p.load().and_then(|()| p.info()),
-            _ => panic!("{name} is of another kind"),
-        };
-        let info = info.unwrap_or_else(|e| panic!("{name}: {}", Error::of_program(&name, e)));
-        let verified = info.verified_instruction_count().unwrap_or(0);
-        eprintln!("{name}: {verified} instructions verified");
-        // the kernel gives up at a million; older ones need more steps for the same program
-        assert!(verified < 600_000, "{name}: {verified}");
+    let looked_at = roce_user::load::verify().expect("the kernel accepts them");
+    assert!(looked_at.len() >= 6, "{looked_at:?}");
+    for (name, steps) in looked_at {
+        eprintln!("{name}: {steps} instructions verified");
+        // the kernel gives up at a million, and that of 6.1 has needed seven times the steps of this one for a program
+        assert!((1..140_000).contains(&steps), "{name}: {steps}");
     }
 }
 

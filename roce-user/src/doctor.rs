@@ -1,6 +1,7 @@
 //! `roce-top doctor`: can RoCE be seen here, and if not, why? Facts first, then what to do, a sentence each.
 
 use std::io::{self, Write};
+use std::time::Instant;
 
 use serde::Serialize;
 
@@ -36,6 +37,8 @@ pub struct Check {
     pub advice: Option<String>,
 }
 
+/// Instructions that the kernel's verifier looks at before it gives up (BPF_COMPLEXITY_LIMIT_INSNS).
+const VERIFIER_LIMIT: u32 = 1_000_000;
 /// Oldest kernel with TCX (`bpf_link` on TC hooks).
 const TCX: (u32, u32) = (6, 6);
 
@@ -144,6 +147,10 @@ fn machine(release: &str) -> Vec<Check> {
         );
     }
     let missing = error::missing_capabilities();
+    if missing.is_empty() && load::has_object() {
+        let (status, says, advice) = programs(Instant::now());
+        add("programs", status, says, advice);
+    }
     if missing.is_empty() {
         add(
             "capabilities",
@@ -173,6 +180,29 @@ fn machine(release: &str) -> Vec<Check> {
         );
     }
     out
+}
+
+/// Whether the kernel takes the programs; nothing is attached.
+fn programs(began: Instant) -> (Status, String, Option<String>) {
+    match load::verify() {
+        Ok(looked_at) => {
+            let took = began.elapsed().as_secs_f64();
+            let largest = looked_at.iter().max_by_key(|(_, n)| *n);
+            let steps = largest.filter(|(_, n)| *n != 0).map_or_else(String::new, |(name, n)| {
+                format!("; the largest, {name}, takes {n} of the {VERIFIER_LIMIT} steps that it allows")
+            });
+            let says = format!("the kernel accepts all {} programs (looked at in {took:.2} s{steps})", looked_at.len());
+            (Status::Ok, says, None)
+        }
+        Err(e) => (
+            Status::Problem,
+            e.to_string(),
+            Some(
+                "read captures with -r meanwhile, and report this: README.md names the kernels that are tested"
+                    .to_owned(),
+            ),
+        ),
+    }
 }
 
 fn interface(i: &Interface, release: &str, devices: &[rdma::Device], out: &mut Vec<Check>) {

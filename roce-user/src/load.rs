@@ -148,6 +148,28 @@ pub fn classifier<'a>(ebpf: &'a mut Ebpf, name: &str) -> Result<&'a mut SchedCla
     Ok(program)
 }
 
+/// Shows every program of the object to the kernel's verifier, with everything on that makes it look further, and attaches
+/// none: names in order, and the instructions that it looked at (of a million that it allows; 0 if it does not say).
+pub fn verify() -> Result<Vec<(String, u32)>, Error> {
+    let snaplen = u32::try_from(event::LONG).unwrap_or(u32::MAX);
+    let everything = Options { max_flows: 1, events: u32::MAX, sample_every: 2, snaplen, ..Options::default() };
+    let mut ebpf = load(&everything)?;
+    let mut names: Vec<String> = ebpf.programs().map(|(name, _)| name.to_owned()).collect();
+    names.sort_unstable();
+    let mut out = Vec::new();
+    for name in names {
+        use aya::programs::Program;
+        let info = match ebpf.program_mut(&name) {
+            Some(Program::Xdp(p)) => p.load().and_then(|()| p.info()),
+            Some(Program::SchedClassifier(p)) => p.load().and_then(|()| p.info()),
+            _ => return Err(Error::Object(format!("{name} is no program of a kind that is known"))),
+        };
+        let info = info.map_err(|e| Error::of_program(&name, e))?;
+        out.push((name, info.verified_instruction_count().unwrap_or(0)));
+    }
+    Ok(out)
+}
+
 fn program<'a, P>(ebpf: &'a mut Ebpf, name: &str) -> Result<&'a mut P, Error>
 where
     &'a mut P: TryFrom<&'a mut aya::programs::Program>,

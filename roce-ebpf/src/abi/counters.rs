@@ -75,12 +75,10 @@ pub struct Flow {
     pub messages: u64,
     /// Path MTU as the payload of a First or Middle packet shows it; 0 if none came.
     pub mtu: u16,
-    /// Bits of [`super::event::kind`] of the latest packet, when events are reported.
-    pub report: u16,
     /// Opcode of the latest packet in [`OP_OTHER`].
     pub other_opcode: u8,
     /// Nothing.
-    pub pad2: [u8; 3],
+    pub pad2: [u8; 5],
     /// Packets by ECN codepoint: 00, 01 ECT(1), 10 ECT(0), 11 CE.
     pub ecn: [u64; 4],
     /// PSNs of requests and of responses.

@@ -1,9 +1,9 @@
 //! Constants that the loader sets before the verifier sees the program: what is off costs nothing.
 
 /// Symbol whose presence says that the object has this layout; the loader asks for it by name.
-pub const ABI: &str = "ROCE_ABI_5";
+pub const ABI: &str = "ROCE_ABI_6";
 /// What the symbol holds: the number in its name.
-pub const ABI_VERSION: u32 = 5;
+pub const ABI_VERSION: u32 = 6;
 /// `u16`: UDP destination port of RoCEv2.
 pub const PORT: &str = "ROCE_PORT";
 /// `u32`: kinds of events to report, bits of [`super::event::kind`].

@@ -84,7 +84,7 @@ fn parsed(ctx: &XdpContext) -> Option<Parsed> {
         return None;
     }
     match reach(ctx) {
-        Outer::Roce(at) => roce::parse(ctx, &at, Direction::In),
+        Outer::Roce(at) => roce::read(ctx, &at, Direction::In),
         _ => None,
     }
 }

@@ -28,7 +28,7 @@ pub fn other<C: Ctx>(ctx: &C, totals: &mut Totals) {
 #[inline(always)]
 pub fn roce<C: Ctx>(ctx: &C, mine: &mut PerCpu, p: &mut Parsed) {
     let found = find::flow(ctx, p, mine);
-    let totals = &mut mine.totals[p.direction as usize];
+    let totals = &mut mine.totals[p.way()];
     totals.opcodes[p.opcode as usize] += 1;
     totals.roce_bytes += u64::from(p.wire_len);
     let reports = ROCE_EVENTS.load() != 0 || ROCE_SAMPLE_EVERY.load() != 0;
@@ -38,12 +38,6 @@ pub fn roce<C: Ctx>(ctx: &C, mine: &mut PerCpu, p: &mut Parsed) {
                 && let Some(keeper) = find::keeper(flow.home)
             {
                 follow(ctx, keeper, p);
-            }
-            if reports {
-                // through memory, so that the verifier does not follow every combination of bits by itself
-                flow.report = p.report as u16;
-                // SAFETY: just written.
-                p.report = u32::from(unsafe { (&raw const flow.report).read_volatile() });
             }
         }
         None => {
@@ -59,7 +53,7 @@ pub fn roce<C: Ctx>(ctx: &C, mine: &mut PerCpu, p: &mut Parsed) {
     }
     if reports {
         if Qpn::new(p.dest_qp).is_management() {
-            p.report |= kind::MAD;
+            p.note(kind::MAD);
         }
         sample::report(ctx, totals, p);
     }
@@ -77,7 +71,7 @@ pub fn now() -> u64 {
 pub fn account<C: Ctx>(ctx: &C, flow: &mut Flow, p: &mut Parsed, now: u64) -> bool {
     if flow.first == 0 {
         flow.first = now;
-        p.report |= kind::NEW_FLOW;
+        p.note(kind::NEW_FLOW);
     }
     flow.last = now;
     flow.bytes += u64::from(p.wire_len);
@@ -85,7 +79,7 @@ pub fn account<C: Ctx>(ctx: &C, flow: &mut Flow, p: &mut Parsed, now: u64) -> bo
     flow.tos = p.tos;
     flow.dscp_seen |= 1 << (dscp(p.tos) & 63);
     if ecn(p.tos) == dissector::wire::outer::ECN_CE {
-        p.report |= kind::CE;
+        p.note(kind::CE);
     }
     flow.src_port = p.src_port;
     flow.vlan = p.vlan;
@@ -125,7 +119,7 @@ fn slot(flow: &mut Flow, p: &mut Parsed) -> usize {
         return (p.opcode & 31) as usize;
     }
     if p.opcode == opcode::byte::Cnp {
-        p.report |= kind::CNP;
+        p.note(kind::CNP);
         return OP_CNP;
     }
     if flow.transport == 0 {
@@ -143,12 +137,12 @@ fn acknowledge<C: Ctx>(ctx: &C, flow: &mut Flow, p: &mut Parsed) {
     let slot = match (syndrome >> 5) & 3 {
         0 => return,
         1 => {
-            p.report |= kind::RNR;
+            p.note(kind::RNR);
             NAK_RNR
         }
         2 => NAK_UNKNOWN,
         _ => {
-            p.report |= kind::NAK;
+            p.note(kind::NAK);
             if value < NAK_RESERVED { value } else { NAK_RESERVED }
         }
     };
@@ -176,17 +170,17 @@ fn sequence<C: Ctx>(ctx: &C, flow: &mut Flow, p: &mut Parsed) -> bool {
     match step {
         Step::Next | Step::Restart => false,
         Step::Gap(n) => {
-            p.report |= kind::GAP;
+            p.note(kind::GAP);
             p.missing = n;
             false
         }
         Step::Repeat => {
-            p.report |= kind::REPEAT;
+            p.note(kind::REPEAT);
             true
         }
         Step::Resumed => true,
         Step::Late => {
-            p.report |= kind::LATE;
+            p.note(kind::LATE);
             false
         }
     }

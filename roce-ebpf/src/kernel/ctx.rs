@@ -52,6 +52,23 @@ pub trait Ctx: EbpfContext {
         // SAFETY: the N bytes end before data_end; bytes have no alignment.
         Some(unsafe { &*(start as *const [u8; N]) })
     }
+
+    /// Copies the first bytes of the frame to `to`, as many as there are and fit; how many.
+    ///
+    /// # Safety
+    /// `to` must have room for `ROOM` bytes.
+    #[inline(always)]
+    unsafe fn head<const ROOM: usize>(&self, to: *mut u8) -> u32 {
+        let there = self.buffer_len();
+        let len = if there < ROOM as u32 { there } else { ROOM as u32 };
+        // The verifier wants a length that it can see is neither 0 nor too large. That of 6.1 learns nothing from `!= 0`,
+        // so the bound is put on the length less one, which the compiler must not see through.
+        let less = (len as u64).wrapping_sub(1);
+        // SAFETY: a local variable.
+        let less = unsafe { core::ptr::read_volatile(&raw const less) };
+        // SAFETY: the caller vouches for `to`.
+        if less < ROOM as u64 && unsafe { self.load(0, to, less as u32 + 1) } { less as u32 + 1 } else { 0 }
+    }
 }
 
 impl Ctx for XdpContext {

@@ -9,7 +9,7 @@ use aya_ebpf::maps::HashMap;
 use dissector::wire::bytes::part;
 use roce_ebpf::abi::counters::PLACES;
 use roce_ebpf::abi::key::{ALL_CPUS, family};
-use roce_ebpf::abi::{Direction, Flow, PerCpu};
+use roce_ebpf::abi::{Flow, PerCpu};
 
 use super::atomic::fetch_add;
 use super::ctx::Ctx;
@@ -48,13 +48,13 @@ pub const fn pair(first: u32, second: u32) -> u64 {
 /// read back by words costs the CPU a wait for its own stores.
 #[inline(always)]
 fn head(p: &Parsed, mine: &PerCpu, family: u16) -> (u64, u64) {
-    (pair(p.dest_qp, p.src_qp), place_of(mine, p.direction, family))
+    (pair(p.dest_qp, p.src_qp), place_of(mine, p.way() as u32, family))
 }
 
 /// The second word of a key.
 #[inline(always)]
-pub fn place_of(mine: &PerCpu, direction: Direction, family: u16) -> u64 {
-    let (direction, family) = (direction as u32, u32::from(family));
+pub fn place_of(mine: &PerCpu, direction: u32, family: u16) -> u64 {
+    let family = u32::from(family);
     let place = if cfg!(target_endian = "little") { direction | family << 16 } else { direction << 16 | family };
     pair(mine.cpu.wrapping_sub(1), place)
 }

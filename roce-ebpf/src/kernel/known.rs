@@ -149,7 +149,7 @@ pub fn packet<C: Ctx>(ctx: &C, mine: &mut PerCpu, direction: Direction) -> Way {
     };
     let stamp = stamp(tos, opcode, be16::<UDP, BYTES>(b), vlan);
     let qps = pair(dest_qp, NO_QP);
-    let place_word = place_of(mine, direction, family::V4);
+    let place_word = place_of(mine, direction as u32, family::V4);
     let addresses = u64::from_ne_bytes(*part::<{ NET + 12 }, 8, BYTES>(b));
     let slot = *place(mine, qps ^ addresses);
     let Some(flow) = FLOWS.get_ptr_mut(slot.wrapping_sub(1)) else { return Way::Long };

@@ -25,7 +25,7 @@ use self::outer::Outer;
 
 /// Its name is the version of the map layout ([`roce_ebpf::abi::global::ABI`]).
 #[unsafe(no_mangle)]
-static ROCE_ABI_5: Global<u32> = Global::new(roce_ebpf::abi::global::ABI_VERSION);
+static ROCE_ABI_6: Global<u32> = Global::new(roce_ebpf::abi::global::ABI_VERSION);
 #[unsafe(no_mangle)]
 static ROCE_PORT: Global<u16> = Global::new(ROCE_UDP_PORT);
 #[unsafe(no_mangle)]
@@ -98,14 +98,14 @@ pub fn packet<C: Ctx>(ctx: &C, direction: Direction) {
         }
         Outer::Short | Outer::Other => return count::other(ctx, totals),
     };
-    let Some(mut parsed) = roce::parse(ctx, &at, direction) else {
+    let Some(parsed) = roce::parse(ctx, &at, direction) else {
         totals.malformed += 1;
         if totals.malformed == 1 {
             warn!(ctx, "the first RoCE packet on this CPU that ends before its BTH does");
         }
         return count::other(ctx, totals);
     };
-    count::roce(ctx, mine, &mut parsed);
+    count::roce(ctx, mine, parsed);
 }
 
 /// Bytes that are brought into the linear piece when it ends before the outer headers do: they and what the counters look

@@ -1,17 +1,26 @@
 //! BTH and what of the extended headers the counters need.
 
+use aya_ebpf::macros::map;
+use aya_ebpf::maps::PerCpuArray;
 use dissector::wire::opcode::{FLAGS, Flags};
 use dissector::wire::{Aeth, Bth, Deth, Header, Reth, Transport};
 use roce_ebpf::abi::Direction;
 use roce_ebpf::abi::key::NO_QP;
 
+use super::atomic::forget;
 use super::ctx::Ctx;
 use super::outer::{At, Net};
 
 /// Bytes from BTH on that the counters look at: with an XRCETH, a RETH.
 pub const COUNTED: usize = Bth::LEN + Header::XrcEth.len() + Reth::LEN;
 
+/// The packet that a CPU is at; see [`parse`].
+#[map]
+static PARSED: PerCpuArray<Parsed> = PerCpuArray::with_max_entries(1, 0);
+
 /// A RoCE packet at a hook: what everything after the parse may use.
+#[derive(Clone, Copy)]
+#[repr(C)]
 pub struct Parsed {
     /// First byte of the IP header or GRH.
     pub net_at: usize,
@@ -29,8 +38,8 @@ pub struct Parsed {
     pub src_port: u16,
     /// VLAN id of the innermost tag, or `NO_VLAN`.
     pub vlan: u16,
-    /// Which way.
-    pub direction: Direction,
+    /// Which way: a [`Direction`] as a number.
+    pub direction: u32,
     /// Opcode byte.
     pub opcode: u8,
     /// Its facts.
@@ -48,6 +57,21 @@ pub struct Parsed {
 }
 
 impl Parsed {
+    /// [`Direction`] as an index that the verifier believes.
+    #[inline(always)]
+    pub fn way(&self) -> usize {
+        (self.direction & (Direction::COUNT - 1)) as usize
+    }
+
+    /// Adds a kind to what is to be reported; always by way of memory, for the verifier would follow every combination of
+    /// bits in a register by itself.
+    #[inline(always)]
+    pub fn note(&mut self, kind: u32) {
+        let report = &raw mut self.report;
+        // SAFETY: a field of this very value.
+        unsafe { report.write_volatile(report.read_volatile() | kind) };
+    }
+
     /// AETH syndrome, if the opcode has an AETH right after BTH and the packet holds it.
     #[inline(always)]
     pub fn syndrome<C: Ctx>(&self, ctx: &C) -> Option<u8> {
@@ -74,8 +98,24 @@ impl Parsed {
 }
 
 /// Reads BTH; `None` if the packet does not hold a whole one.
+///
+/// What was read lies in a map, and the compiler is made to take it from there: whichever way led here (tags, extension
+/// headers, lengths that do not agree), from here on the verifier sees one packet of which it knows nothing. Otherwise it
+/// follows all that comes after once for each way, and that of 6.1 gives up.
 #[inline(always)]
-pub fn parse<C: Ctx>(ctx: &C, at: &At, direction: Direction) -> Option<Parsed> {
+pub fn parse<'a, C: Ctx>(ctx: &C, at: &At, direction: Direction) -> Option<&'a mut Parsed> {
+    let place = PARSED.get_ptr_mut(0)?;
+    let parsed = read(ctx, at, direction)?;
+    // SAFETY: a per-CPU element: this CPU alone uses it, and packet programs do not interrupt each other.
+    unsafe {
+        place.write(parsed);
+        Some(&mut *forget(place))
+    }
+}
+
+/// As [`parse`], in registers.
+#[inline(always)]
+pub fn read<C: Ctx>(ctx: &C, at: &At, direction: Direction) -> Option<Parsed> {
     if at.declared < Bth::LEN as u32 {
         return None;
     }
@@ -91,7 +131,7 @@ pub fn parse<C: Ctx>(ctx: &C, at: &At, direction: Direction) -> Option<Parsed> {
         tos: at.tos,
         src_port: at.src_port,
         vlan: at.vlan,
-        direction,
+        direction: direction as u32,
         opcode,
         flags,
         dest_qp: bth.dest_qp().get(),

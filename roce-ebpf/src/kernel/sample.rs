@@ -77,21 +77,12 @@ macro_rules! writer {
         fn $name<C: Ctx>(ctx: &C, p: &Parsed, kinds: u32) -> bool {
             let Some(mut slot) = EVENT_RING.reserve::<$event>(0) else { return false };
             let event = slot.as_mut_ptr();
-            // the frame as it is in memory: a tag that was lifted out is not in it
-            let there = ctx.buffer_len();
-            let len = if there < $room { there } else { $room };
-            // SAFETY: the slot is as large as the event; the kernel clears nothing, so all of it is written:
-            // the head here, the bytes below, what is left of them zeroed.
+            // SAFETY: the slot is as large as the event; of its bytes only those are read that were written.
             let copied = unsafe {
+                // the frame as it is in memory: a tag that was lifted out is not in it
+                let len = ctx.head::<{ $room }>((&raw mut (*event).bytes).cast());
                 core::ptr::write(&raw mut (*event).head, head(p, kinds, len));
-                let bytes = (&raw mut (*event).bytes).cast::<u64>();
-                let mut i = 0;
-                while i < $room as usize / 8 {
-                    bytes.add(i).write(0);
-                    i += 1;
-                }
-                // the verifier wants a length that it can see is neither 0 nor too large
-                len > 0 && len <= $room && ctx.load(0, bytes.cast(), len)
+                len > 0
             };
             if copied {
                 slot.submit(0);
@@ -103,5 +94,5 @@ macro_rules! writer {
     };
 }
 
-writer!(short, ShortEvent, event::SHORT as u32);
-writer!(long, LongEvent, event::LONG as u32);
+writer!(short, ShortEvent, event::SHORT);
+writer!(long, LongEvent, event::LONG);

@@ -2,6 +2,7 @@
 
 use dissector::wire::outer::UDP_LEN;
 use dissector::wire::{Bth, Header};
+use roce_ebpf::abi::Direction;
 use roce_ebpf::abi::fault::{self as abi, Action, FaultConfig, FaultOpcode, FaultRule};
 use roce_ebpf::checksum;
 
@@ -30,7 +31,7 @@ pub(super) fn apply<C: Act>(
         Action::FailIcrc => fail_icrc(ctx, p),
         Action::Corrupt => corrupt(ctx, p, opcode, rule),
         Action::Truncate => rule.argument < ctx.buffer_len() && ctx.truncate(rule.argument),
-        Action::Duplicate => ctx.duplicate(p.direction),
+        Action::Duplicate => ctx.duplicate(p.direction == Direction::Out as u32),
     };
     done.then_some(Verdict::Pass)
 }

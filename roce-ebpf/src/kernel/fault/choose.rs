@@ -2,10 +2,12 @@
 
 use aya_ebpf::bindings::BPF_NOEXIST;
 use aya_ebpf::helpers::generated::bpf_ktime_get_ns;
+use aya_ebpf::macros::map;
+use aya_ebpf::maps::PerCpuArray;
 use roce_ebpf::abi::fault::{self as abi, CERTAIN, FaultConfig, FaultRule, FaultState, FaultStateKey, MAX_RULES, draw};
 
 use super::history::Seen;
-use super::{FAULT_COUNTERS, FAULT_RULES, FAULT_STATES, FAULT_TALLIES, FAULT_UNTOUCHED, bump, tally};
+use super::{FAULT_CONFIG, FAULT_COUNTERS, FAULT_RULES, FAULT_STATES, FAULT_TALLIES, FAULT_UNTOUCHED, bump, tally};
 use crate::kernel::atomic::{fetch_add, replace};
 use crate::kernel::roce::Parsed;
 
@@ -23,9 +25,25 @@ pub(super) fn state(flow: u32, rule: u32) -> Option<*mut FaultState> {
     s
 }
 
+/// What [`fault_fires`] needs to know of the packet; by way of memory, since the verifier looks at a function with
+/// numbers as arguments once, however often it is called.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(super) struct Asked {
+    seen: Seen,
+    psn: u32,
+    wire_len: u32,
+}
+
+#[map]
+static FAULT_ASKED: PerCpuArray<Asked> = PerCpuArray::with_max_entries(1, 0);
+
 /// The first rule that fires, plus one; 0 none.
 #[inline(always)]
-pub(super) fn chosen(p: &Parsed, config: &FaultConfig, seen: &Seen, full: u64, scope: u64) -> u32 {
+pub(super) fn chosen(p: &Parsed, seen: &Seen, full: u64, scope: u64) -> u32 {
+    let Some(asked) = FAULT_ASKED.get_ptr_mut(0) else { return 0 };
+    // SAFETY: a per-CPU element: this CPU alone uses it.
+    unsafe { asked.write(Asked { seen: *seen, psn: p.psn, wire_len: p.wire_len }) };
     let mut left = full | scope;
     let mut wanted = full;
     let mut cared = scope;
@@ -34,10 +52,7 @@ pub(super) fn chosen(p: &Parsed, config: &FaultConfig, seen: &Seen, full: u64, s
         if left == 0 {
             break;
         }
-        if left & 1 != 0
-            && let Some(rule) = FAULT_RULES.get(i)
-            && fires(p, config, seen, i, rule, wanted & 1 != 0, cared & 1 != 0)
-        {
+        if left & 1 != 0 && fault_fires(i, (wanted & 1) as u32, (cared & 1) as u32) != 0 {
             return i + 1;
         }
         left >>= 1;
@@ -48,16 +63,22 @@ pub(super) fn chosen(p: &Parsed, config: &FaultConfig, seen: &Seen, full: u64, s
     0
 }
 
+/// Whether rule `i` fires, 1 or 0: `full` says that it matches, `scope` that it must see the packet.
+///
+/// A function of its own in the kernel, verified by itself and once.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn fault_fires(i: u32, full: u32, scope: u32) -> u32 {
+    let Some(asked) = FAULT_ASKED.get_ptr_mut(0) else { return 0 };
+    let Some(config) = FAULT_CONFIG.get(0) else { return 0 };
+    let Some(rule) = FAULT_RULES.get(i) else { return 0 };
+    // SAFETY: a per-CPU element that the caller has filled.
+    fires(unsafe { &*asked }, config, i, rule, full != 0, scope != 0) as u32
+}
+
 #[inline(always)]
-pub(super) fn fires(
-    p: &Parsed,
-    config: &FaultConfig,
-    seen: &Seen,
-    i: u32,
-    rule: &FaultRule,
-    full: bool,
-    scope: bool,
-) -> bool {
+fn fires(p: &Asked, config: &FaultConfig, i: u32, rule: &FaultRule, full: bool, scope: bool) -> bool {
+    let seen = &p.seen;
     if rule.flow != 0 {
         let Some(s) = state(seen.flow, i) else { return false };
         // SAFETY: a map value; the flow's packets come in order, so its number is given once.

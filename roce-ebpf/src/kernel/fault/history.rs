@@ -9,6 +9,8 @@ use crate::kernel::atomic::fetch_add;
 use crate::kernel::roce::Parsed;
 
 /// What is known of the flow and the PSN once the history has been looked up.
+#[derive(Clone, Copy)]
+#[repr(C)]
 pub(super) struct Seen {
     /// [`FaultFlow::id`].
     pub(super) flow: u32,

@@ -7,7 +7,6 @@ use aya_ebpf::helpers::generated::{
     bpf_xdp_store_bytes,
 };
 use aya_ebpf::programs::{TcContext, XdpContext};
-use roce_ebpf::abi::Direction;
 use roce_ebpf::abi::fault::CLONE_MARK;
 use roce_ebpf::checksum;
 
@@ -26,8 +25,8 @@ pub trait Act: Ctx {
     fn fix_udp(&self, at: u32, old: u16, new: u16) -> bool;
     /// Cuts the frame to `len` bytes, which are fewer than it has.
     fn truncate(&self, len: u32) -> bool;
-    /// Sends a copy the same way.
-    fn duplicate(&self, direction: Direction) -> bool;
+    /// Sends a copy the same way, out or in.
+    fn duplicate(&self, out: bool) -> bool;
 }
 
 impl Act for XdpContext {
@@ -62,7 +61,7 @@ impl Act for XdpContext {
     }
 
     #[inline(always)]
-    fn duplicate(&self, _direction: Direction) -> bool {
+    fn duplicate(&self, _out: bool) -> bool {
         // an XDP program cannot make packets; the loader takes TC for such rules
         false
     }
@@ -110,11 +109,8 @@ impl Act for TcContext {
     }
 
     #[inline(always)]
-    fn duplicate(&self, direction: Direction) -> bool {
-        let flags = match direction {
-            Direction::In => BPF_F_INGRESS as u64,
-            Direction::Out => 0,
-        };
+    fn duplicate(&self, out: bool) -> bool {
+        let flags = if out { 0 } else { BPF_F_INGRESS as u64 };
         let skb = self.skb.skb;
         // SAFETY: the context is the kernel's. The copy passes this program again and is known by its mark.
         unsafe {

@@ -54,7 +54,7 @@ pub(super) fn key<C: Ctx>(ctx: &C, p: &Parsed) -> Option<FaultFlowKey> {
             (words(part::<8, 16, 40>(ip)), words(part::<24, 16, 40>(ip)))
         }
     };
-    Some(FaultFlowKey { src, dst, dest_qp: p.dest_qp, src_qp, direction: p.direction as u32, pad: 0 })
+    Some(FaultFlowKey { src, dst, dest_qp: p.dest_qp, src_qp, direction: p.direction, pad: 0 })
 }
 
 #[inline(always)]

@@ -155,24 +155,19 @@ fn packet<C: Act>(ctx: &C, direction: Direction) -> Verdict {
     // SAFETY: a per-CPU element: this CPU alone writes it, and packet programs do not interrupt each other.
     let passed = unsafe { &mut *passed };
     passed.packets += 1;
-    let Outer::Roce(at) = super::reach(ctx) else { return Verdict::Pass };
-    let Some(parsed) = roce::parse(ctx, &at, direction) else { return Verdict::Pass };
-    decide(ctx, &parsed, passed)
-}
-
-#[inline(always)]
-fn decide<C: Act>(ctx: &C, p: &Parsed, passed: &mut FaultPassed) -> Verdict {
     let Some(config) = FAULT_CONFIG.get(0) else { return Verdict::Pass };
     if config.active == 0 {
         return Verdict::Pass;
     }
+    let Outer::Roce(at) = super::reach(ctx) else { return Verdict::Pass };
+    let Some(parsed) = roce::parse(ctx, &at, direction) else { return Verdict::Pass };
     if ctx.is_clone() {
         return Verdict::Pass;
     }
     passed.roce += 1;
-    let (verdict, rule) = faulted(ctx, p, config);
+    let (verdict, rule) = faulted(ctx, parsed, config);
     if config.flags & abi::CONFIG_WATCH != 0 {
-        watch(ctx, p, verdict, rule);
+        watch(ctx, parsed, verdict, rule);
     }
     verdict
 }
@@ -183,10 +178,7 @@ fn faulted<C: Act>(ctx: &C, p: &Parsed, config: &FaultConfig) -> (Verdict, u32) 
     let passed = (Verdict::Pass, 0);
     let Some(opcode) = FAULT_OPCODES.get(p.opcode as u32) else { return passed };
     let Some(tos) = FAULT_TOS.get(p.tos as u32) else { return passed };
-    let mut common = match p.direction {
-        Direction::In => config.direction[0],
-        Direction::Out => config.direction[1],
-    };
+    let mut common = config.direction[p.way()];
     if (opcode.full | opcode.scope) & common == 0 {
         return passed;
     }
@@ -238,7 +230,7 @@ fn faulted<C: Act>(ctx: &C, p: &Parsed, config: &FaultConfig) -> (Verdict, u32) 
     let Some(seen) = history(p, opcode, &key, space) else { return passed };
     let masks = FAULT_MASKS.get_ptr_mut(0);
     let Some(masks) = masks else { return passed };
-    let found = chosen(p, config, &seen, full, scope);
+    let found = chosen(p, &seen, full, scope);
     // by way of memory, so that the verifier looks at the actions once and not once a rule
     // SAFETY: a per-CPU element: this CPU alone uses it.
     let fired = unsafe {

@@ -49,14 +49,14 @@ pub(super) fn act<C: Act>(
         (*event).flow = *key;
         (*event).rule = index;
         (*event).action = rule.action;
-        (*event).direction = p.direction as u32;
+        (*event).direction = p.direction;
         (*event).ifindex = ctx.ifindex();
         (*event).psn = p.psn;
         (*event).occurrence = seen.occurrence as u32;
         (*event).opcode = p.opcode as u32;
         (*event).length = ctx.buffer_len();
         (*event).bth = p.bth_at as u32;
-        (*event).before_len = head::<C, HEADER_BYTES>(ctx, (&raw mut (*event).before).cast());
+        (*event).before_len = ctx.head::<HEADER_BYTES>((&raw mut (*event).before).cast());
     }
     let Some(verdict) = apply(ctx, p, config, opcode, rule) else {
         slot.discard(0);
@@ -69,7 +69,7 @@ pub(super) fn act<C: Act>(
         (*event).length_after = ctx.buffer_len();
         (*event).after_len = 0;
         if verdict == Verdict::Pass {
-            (*event).after_len = head::<C, HEADER_BYTES>(ctx, (&raw mut (*event).after).cast());
+            (*event).after_len = ctx.head::<HEADER_BYTES>((&raw mut (*event).after).cast());
         }
     }
     slot.submit(0);
@@ -91,7 +91,7 @@ macro_rules! frame {
             let record = slot.as_mut_ptr();
             // SAFETY: the slot is as large as the record; of its bytes only those are read that were written.
             unsafe {
-                let len = head::<C, { $room }>(ctx, (&raw mut (*record).bytes).cast());
+                let len = ctx.head::<{ $room }>((&raw mut (*record).bytes).cast());
                 core::ptr::write(&raw mut (*record).head, FrameHead { serial, len, pad: 0 });
             }
             slot.submit(0);
@@ -102,23 +102,6 @@ macro_rules! frame {
 
 frame!(short_frame, FaultFrame, abi::FRAME_BYTES);
 frame!(long_frame, FaultLongFrame, abi::LONG_FRAME_BYTES);
-
-/// Copies the first bytes of the frame to `to`; how many.
-///
-/// # Safety
-/// `to` must have room for `ROOM` bytes.
-#[inline(always)]
-pub(super) unsafe fn head<C: Ctx, const ROOM: usize>(ctx: &C, to: *mut u8) -> u32 {
-    let there = ctx.buffer_len();
-    let len = if there < ROOM as u32 { there } else { ROOM as u32 };
-    // The verifier wants a length that it can see is neither 0 nor too large. That of 6.1 learns nothing from `!= 0`, so
-    // the bound is put on the length less one, which the compiler must not see through.
-    let less = (len as u64).wrapping_sub(1);
-    // SAFETY: a local variable.
-    let less = unsafe { core::ptr::read_volatile(&raw const less) };
-    // SAFETY: the caller vouches for `to`.
-    if less < ROOM as u64 && unsafe { ctx.load(0, to, less as u32 + 1) } { less as u32 + 1 } else { 0 }
-}
 
 /// Reports the packet as it leaves.
 #[inline(always)]
@@ -132,11 +115,11 @@ pub(super) fn watch<C: Act>(ctx: &C, p: &Parsed, verdict: Verdict, rule: u32) {
     unsafe {
         (*w).at_ns = bpf_ktime_get_ns();
         (*w).length = ctx.buffer_len();
-        (*w).direction = p.direction as u32;
+        (*w).direction = p.direction;
         (*w).ifindex = ctx.ifindex();
         (*w).dropped = (verdict == Verdict::Drop) as u32;
         (*w).rule = rule;
-        (*w).head_len = head::<C, HEADER_BYTES>(ctx, (&raw mut (*w).head).cast());
+        (*w).head_len = ctx.head::<HEADER_BYTES>((&raw mut (*w).head).cast());
     }
     slot.submit(0);
 }
