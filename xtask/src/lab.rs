@@ -20,6 +20,7 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::termios;
 
 use crate::run::{built, cargo, must, output, root, status};
+use crate::setup;
 
 /// Programs of ours that the machines get.
 const PROGRAMS: [&str; 3] = ["roce-top", "roce-fault", "roce-dissect"];
@@ -313,7 +314,7 @@ fn build(fresh: bool) -> Result<()> {
         let install = || {
             must(
                 Command::new("apt-get")
-                    .args(["install", "--no-install-recommends", "-y", "-q"])
+                    .args(["-o", setup::LOCK, "install", "--no-install-recommends", "-y", "-q"])
                     .args(&packages)
                     .env("DEBIAN_FRONTEND", "noninteractive")
                     .stdout(Stdio::null()),

@@ -18,6 +18,9 @@ const BPF_LINKER: &str = "0.13.0";
 /// Versions of LLVM that this bpf-linker can link against, best first; 22 is that of the compilers above.
 const LLVM: [u32; 3] = [22, 23, 21];
 
+/// An option of apt: waits so many seconds while another apt has the lock, as it often has on a machine just started.
+pub const LOCK: &str = "DPkg::Lock::Timeout=300";
+
 /// One thing that is missing and the commands that bring it.
 struct Missing {
     what: &'static str,
@@ -143,7 +146,7 @@ fn missing(goal: For) -> Vec<Missing> {
     }
     if !packages.is_empty() {
         let mut install: Vec<String> =
-            ["apt-get", "install", "-y", "--no-install-recommends"].map(String::from).to_vec();
+            ["apt-get", "-o", LOCK, "install", "-y", "--no-install-recommends"].map(String::from).to_vec();
         install.extend(packages);
         all.insert(
             0,
