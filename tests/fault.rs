@@ -861,8 +861,15 @@ fn a_rate_limit_lets_no_more_through() {
     // 5 ms from one to the next, and soon after they have passed
     assert!(times.windows(2).all(|w| w[1].1.saturating_sub(w[0].0) >= ms(5)), "{times:?}");
     let most = seen.last().unwrap().2.as_millis() / 5 + 1;
-    let stalled = seen.windows(2).map(|w| w[1].2.saturating_sub(w[0].1).as_millis() / 5).sum::<u128>();
-    assert!(times.len() as u128 <= most && times.len() as u128 + stalled >= most - 1, "{} of {most}", times.len());
+    assert!((10..=most).contains(&(times.len() as u128)), "{} of {most}", times.len());
+    // and no less: what went on came within 5 ms of the drop before it, whatever the machine was doing meanwhile
+    let mut last = seen[0];
+    for s in &seen {
+        if s.0 {
+            last = *s;
+        }
+        assert!(s.0 || s.1.saturating_sub(last.2) < ms(5), "{s:?} after {last:?}");
+    }
     // from two CPUs at once no more than from one
     let mut rig = rule("rate = '1/min'\nper = 'rule'");
     let frame = Make::new(byte::RcSendOnly, 9, 1).bytes();

@@ -5,6 +5,7 @@
 
 For every NAME.pcap, what is there is compared with it, without being asked:
     NAME.top-a, -b     roce-top's last report on a machine: packets, bytes, opcodes, ECN, NAKs of each flow, and the sums
+    NAME.record-a, -b  what roce-top recorded (.pcapng): the same, read by roce-dissect
     --dissect          `roce-dissect flows`: the same, and every ICRC
     NAME.count-a, -b   what rxe counted: sequence errors and RNR NAKs that it sent are in the capture of that machine
     NAME.fault-a, -b   what roce-fault reports: each packet it hit is in the sender's capture, byte for byte, and beyond those
@@ -160,6 +161,11 @@ def judge(v, folder, name, program):
                 v.check(name, what, sum(r["packets"] for r in report["flows"]) + t["overflow_packets"] == t["roce_packets"], f"flows and overflow do not add up to {t['roce_packets']}")
                 v.check(name, what, t["roce_packets"] == len(captures[side]), f"totals say {t['roce_packets']} RoCE packets, the capture has {len(captures[side])}")
                 v.check(name, what, t["overflow_packets"] == 0 and t["events_lost"] == 0, f"lost: {t}")
+            recording = path(f".record-{side}.pcapng")
+            if program and side in captures and os.path.exists(recording):
+                rc, out, err = dissect(program, "flows", "--json", recording)
+                v.check(name, f"{what}: its recording", rc == 0, err.strip())
+                if rc == 0: compare(v, name, f"{what}: its recording", json.loads(out), captures[side], False)
     if program:
         for side, suffix in (("a", ".pcap"), ("b", ".b.pcap")):
             if side not in captures: continue
