@@ -879,6 +879,69 @@ fn junit_and_pcapng_say_the_same() {
     }
 }
 
+/// At TC the kernel keeps a packet's VLAN tag beside it; reports and recordings show the packet as it is on the wire.
+#[test]
+fn the_tag_that_the_kernel_keeps_beside_a_packet_is_in_reports_and_recordings() {
+    need_root!();
+    // VLAN 7, priority 5
+    let tagged = |f: &[u8]| [&f[..12], &[0x81, 0x00, 0xa0, 0x07], &f[12..]].concat();
+    let hex = |b: &[u8]| b.iter().map(|b| format!("{b:02x}")).collect::<String>();
+    for top_first in [true, false] {
+        let pair = Pair::new().unwrap();
+        let socket = raw(&pair.a, "a0");
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+        let (pcap, recording) = (path("x.pcapng"), path("y.pcapng"));
+        // whoever comes second has TC
+        let top = || {
+            let what = ["-i", "b0", "--batch", "--json", "-d", "0.1", "-w", &recording, "--snaplen", "400"];
+            Running::start(&pair.b, "roce-top", &what, "watching")
+        };
+        let fault = || {
+            let what =
+                ["once", "-i", "b0", "--direction", "in", "--every", "2", "--ce", "--pcap", &pcap, "--json", "-"];
+            Running::fault(&pair.b, &what)
+        };
+        let (top, fault) = if top_first {
+            let top = top();
+            (top, fault())
+        } else {
+            let fault = fault();
+            (top(), fault)
+        };
+        let far = raw(&pair.b, "b0");
+        for psn in 0..6 {
+            socket.send(&tagged(&send_only(psn))).unwrap();
+        }
+        socket.send(&end()).unwrap();
+        assert_eq!(arrived(&far).len(), 6);
+        let (code, report) = fault.report();
+        assert_eq!(code, 0, "{report}");
+        let rows = report["injections"].as_array().unwrap();
+        assert_eq!(rows.len(), 3);
+        let mut reader = dissector::capture::Reader::open(Path::new(&pcap)).unwrap();
+        for (row, psn) in rows.iter().zip([1, 3, 5]) {
+            let sent = tagged(&send_only(psn));
+            assert_eq!(row["length"], sent.len());
+            assert!(hex(&sent).starts_with(row["before"].as_str().unwrap()), "{row}");
+            let r = reader.next().unwrap().expect("three packets");
+            assert_eq!((r.bytes.len(), r.wire_len as usize), (sent.len(), sent.len()));
+            // but for TOS and checksum of the IPv4 header
+            let differ: Vec<_> = (0..sent.len()).filter(|n| sent[*n] != r.bytes[*n]).collect();
+            assert!(differ.starts_with(&[19]) && differ.iter().all(|n| [19, 28, 29].contains(n)), "{differ:?}");
+        }
+        assert!(reader.next().unwrap().is_none());
+        let (code, _) = top.finish();
+        assert_eq!(code, 0);
+        let mut reader = dissector::capture::Reader::open(Path::new(&recording)).unwrap();
+        for psn in 0..6 {
+            let (sent, r) = (tagged(&send_only(psn)), reader.next().unwrap().expect("six packets"));
+            assert_eq!(r.wire_len as usize, sent.len(), "{top_first}");
+            assert_eq!(r.bytes[..18], sent[..18], "{top_first}");
+        }
+    }
+}
+
 #[test]
 fn every_ready_scenario_reads_and_explains_itself() {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("faults");

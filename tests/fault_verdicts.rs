@@ -105,6 +105,8 @@ fn failed(all: &[Recorded], fault: Fault, expect: &Expect) -> Vec<String> {
                     after_len: 0,
                     bth: 0,
                     length_after: 0,
+                    tag: 0,
+                    pad: 0,
                     before: bytes,
                     after: [0; HEADER_BYTES],
                 },
@@ -120,6 +122,8 @@ fn failed(all: &[Recorded], fault: Fault, expect: &Expect) -> Vec<String> {
                 ifindex: 1,
                 dropped: u32::from(r.hit && fault == Fault::Drop),
                 rule: u32::from(r.hit),
+                tag: 0,
+                pad: 0,
                 head: bytes,
             },
         });

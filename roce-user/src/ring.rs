@@ -5,7 +5,9 @@ use std::mem::{offset_of, size_of};
 use aya::Ebpf;
 use aya::maps::{MapData, RingBuf};
 use dissector::capture::Timestamp;
+use dissector::wire::outer::VLAN_LEN;
 use roce_ebpf::abi::event::EventHead;
+use roce_ebpf::abi::tag::put_back;
 use roce_ebpf::abi::{LongEvent, ShortEvent, global};
 
 use crate::error::Error;
@@ -68,6 +70,18 @@ impl Events {
     }
 }
 
+/// A copy of reported bytes, with the VLAN tag that the kernel kept beside them.
+pub fn on_the_wire(tag: u32, bytes: &[u8]) -> Vec<u8> {
+    let mut whole = Vec::with_capacity(bytes.len() + VLAN_LEN);
+    whole.extend_from_slice(bytes);
+    if tag != 0 {
+        whole.resize(bytes.len() + VLAN_LEN, 0);
+        let there = put_back(tag, &mut whole, bytes.len());
+        whole.truncate(there);
+    }
+    whole
+}
+
 fn decode(record: &[u8], clock: Clock) -> Option<Event> {
     if record.len() != size_of::<ShortEvent>() && record.len() != size_of::<LongEvent>() {
         return None;
@@ -86,7 +100,7 @@ fn decode(record: &[u8], clock: Clock) -> Option<Event> {
         dest_qp: head.dest_qp,
         psn: head.psn,
         missing: head.missing,
-        bytes: bytes.get(..usize::from(head.cap_len))?.to_vec(),
+        bytes: on_the_wire(head.tag, bytes.get(..usize::from(head.cap_len))?),
     })
 }
 

@@ -50,7 +50,7 @@ pub struct EventHead {
     pub cpu: u32,
     /// Bytes of packet in this record.
     pub cap_len: u16,
-    /// Where BTH starts.
+    /// Where BTH starts in the bytes.
     pub bth_at: u16,
     /// Opcode.
     pub opcode: u8,
@@ -60,8 +60,10 @@ pub struct EventHead {
     pub pad: [u8; 2],
     /// PSNs missing before this packet, for [`kind::GAP`].
     pub missing: u32,
+    /// VLAN tag that is on the wire and not among the bytes, as [`super::tag`] has it; 0 if there is none.
+    pub tag: u32,
     /// Nothing.
-    pub pad2: [u8; 8],
+    pub pad2: [u8; 4],
 }
 layout!(EventHead, 48, 8);
 

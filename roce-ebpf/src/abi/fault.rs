@@ -507,6 +507,10 @@ pub struct FaultEvent {
     pub bth: u32,
     /// Bytes of the frame after the action.
     pub length_after: u32,
+    /// VLAN tag that is on the wire and in none of these bytes and lengths, as [`super::tag`] has it; 0 if there is none.
+    pub tag: u32,
+    /// Explicit padding.
+    pub pad: u32,
     /// The frame's first bytes before.
     pub before: [u8; HEADER_BYTES],
     /// And after.
@@ -521,8 +525,8 @@ pub struct FrameHead {
     pub serial: u64,
     /// Bytes that are there.
     pub len: u32,
-    /// Explicit padding.
-    pub pad: u32,
+    /// As [`FaultEvent::tag`].
+    pub tag: u32,
 }
 
 /// Bytes of a [`FaultFrame`].
@@ -568,6 +572,10 @@ pub struct FaultWatch {
     pub dropped: u32,
     /// Index of the rule that acted, plus one; 0 none.
     pub rule: u32,
+    /// As [`FaultEvent::tag`].
+    pub tag: u32,
+    /// Explicit padding.
+    pub pad: u32,
     /// The frame's first bytes (before a drop, after anything else).
     pub head: [u8; HEADER_BYTES],
 }
@@ -587,8 +595,8 @@ const _: () = {
     assert!(size_of::<FaultState>() == 40);
     assert!(size_of::<FaultTally>() == 32);
     assert!(size_of::<FaultCounters>() == 56);
-    assert!(size_of::<FaultEvent>() == 112 + 2 * HEADER_BYTES);
-    assert!(size_of::<FaultWatch>() == 32 + HEADER_BYTES);
+    assert!(size_of::<FaultEvent>() == 120 + 2 * HEADER_BYTES);
+    assert!(size_of::<FaultWatch>() == 40 + HEADER_BYTES);
 };
 
 /// Spreads the bits of a word (the finaliser of splitmix64).

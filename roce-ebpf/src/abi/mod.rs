@@ -5,6 +5,7 @@ pub mod event;
 pub mod fault;
 pub mod global;
 pub mod key;
+pub mod tag;
 
 pub use counters::{Direction, Flow, PerCpu, Totals};
 pub use event::{EventHead, LongEvent, ShortEvent};

@@ -4,6 +4,7 @@ use aya_ebpf::EbpfContext;
 use aya_ebpf::helpers::generated::{bpf_skb_load_bytes, bpf_xdp_get_buff_len, bpf_xdp_load_bytes};
 use aya_ebpf::programs::{TcContext, XdpContext};
 use roce_ebpf::abi::counters::NO_VLAN;
+use roce_ebpf::abi::tag::tag;
 
 /// Furthest byte that a header may start at. The verifier wants a bound; two VLAN tags and four of the longest
 /// IPv6 extension headers stay below.
@@ -30,6 +31,8 @@ pub trait Ctx: EbpfContext {
     fn buffer_len(&self) -> u32;
     /// VLAN tag that the network card took out of the packet: TCI, or [`NO_VLAN`].
     fn lifted_vlan(&self) -> u16;
+    /// The whole of that tag, as [`roce_ebpf::abi::tag`] has it; 0 if there is none.
+    fn lifted_tag(&self) -> u32;
     /// Brings `len` bytes, or as many as the packet has, into the linear piece; `false` if it had them already or cannot.
     /// Pointers made before are void.
     fn pull(&self, len: usize) -> bool;
@@ -102,6 +105,11 @@ impl Ctx for XdpContext {
     }
 
     #[inline(always)]
+    fn lifted_tag(&self) -> u32 {
+        0
+    }
+
+    #[inline(always)]
     fn pull(&self, _len: usize) -> bool {
         false
     }
@@ -142,6 +150,15 @@ impl Ctx for TcContext {
     fn lifted_vlan(&self) -> u16 {
         // SAFETY: plain context fields.
         unsafe { if (*self.skb.skb).vlan_present != 0 { (*self.skb.skb).vlan_tci as u16 } else { NO_VLAN } }
+    }
+
+    #[inline(always)]
+    fn lifted_tag(&self) -> u32 {
+        // SAFETY: plain context fields; the protocol is in network byte order.
+        unsafe {
+            let skb = self.skb.skb;
+            if (*skb).vlan_present == 0 { 0 } else { tag((*skb).vlan_proto as u16, (*skb).vlan_tci as u16) }
+        }
     }
 
     #[inline(always)]

@@ -51,7 +51,7 @@ fn nth(every: u32) -> bool {
 }
 
 #[inline(always)]
-fn head(p: &Parsed, kinds: u32, cap_len: u32) -> EventHead {
+fn head(p: &Parsed, kinds: u32, cap_len: u32, tag: u32) -> EventHead {
     EventHead {
         // SAFETY: no arguments, no effects.
         at: unsafe { bpf_ktime_get_ns() },
@@ -67,7 +67,8 @@ fn head(p: &Parsed, kinds: u32, cap_len: u32) -> EventHead {
         direction: p.direction as u8,
         pad: [0; 2],
         missing: p.missing,
-        pad2: [0; 8],
+        tag,
+        pad2: [0; 4],
     }
 }
 
@@ -81,7 +82,7 @@ macro_rules! writer {
             let copied = unsafe {
                 // the frame as it is in memory: a tag that was lifted out is not in it
                 let len = ctx.head::<{ $room }>((&raw mut (*event).bytes).cast());
-                core::ptr::write(&raw mut (*event).head, head(p, kinds, len));
+                core::ptr::write(&raw mut (*event).head, head(p, kinds, len, ctx.lifted_tag()));
                 len > 0
             };
             if copied {

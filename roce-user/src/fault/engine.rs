@@ -9,11 +9,14 @@ use aya::maps::{Array, HashMap, Map, MapData, PerCpuArray, RingBuf};
 use aya::programs::TcAttachType;
 use dissector::capture::Timestamp;
 use dissector::wire::ROCE_UDP_PORT;
+use dissector::wire::outer::VLAN_LEN;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use roce_ebpf::abi::fault::{
     self as abi, FOREVER, FaultConfig, FaultCounters, FaultEvent, FaultMatch, FaultMatches, FaultPassed, FaultTally,
     FaultWatch, FrameHead, MAX_RULES, map,
 };
+
+use roce_ebpf::abi::tag::put_back;
 
 use super::lower;
 use super::rule::{Direction, Fault, Rule};
@@ -21,6 +24,7 @@ use crate::attach::{Mode, Tc, attach_tc, attach_xdp};
 use crate::error::Error;
 use crate::iface::{Interface, XdpHolder};
 use crate::load::{self, Options};
+use crate::ring::on_the_wire;
 use crate::snapshot::{Clock, monotonic};
 
 /// How often the kernel is told that we are still there, where a program could outlive us.
@@ -74,6 +78,27 @@ pub struct Seen {
     pub at: Timestamp,
     /// The record.
     pub record: FaultWatch,
+}
+
+/// Bytes of a tag.
+#[expect(clippy::cast_possible_truncation, reason = "a constant of 4")]
+const TAG: u32 = VLAN_LEN as u32;
+
+/// Puts a tag back into reported bytes; how many there are then.
+fn with_tag(tag: u32, bytes: &mut [u8], len: u32) -> u32 {
+    u32::try_from(put_back(tag, bytes, len as usize)).unwrap_or(len)
+}
+
+/// What a report says of a frame whose VLAN tag the kernel keeps beside it, as it is on the wire.
+fn tagged(e: &mut FaultEvent) {
+    if e.tag == 0 {
+        return;
+    }
+    e.length += TAG;
+    e.length_after += TAG;
+    e.bth += TAG;
+    e.before_len = with_tag(e.tag, &mut e.before, e.before_len);
+    e.after_len = with_tag(e.tag, &mut e.after, e.after_len);
 }
 
 /// Rules in the kernel. Dropping it takes them out.
@@ -268,7 +293,8 @@ impl Engine {
     /// The next injection that is reported.
     pub fn next_injection(&mut self) -> Option<Injection> {
         let item = self.events.next()?;
-        let event = record::<FaultEvent>(&item)?;
+        let mut event = record::<FaultEvent>(&item)?;
+        tagged(&mut event);
         Some(Injection { at: self.clock.wall(event.at_ns), event })
     }
 
@@ -277,13 +303,18 @@ impl Engine {
         let item = self.frames.next()?;
         let (head, bytes) = item.split_at_checked(size_of::<FrameHead>())?;
         let head = record::<FrameHead>(head)?;
-        Some(Whole { serial: head.serial, bytes: bytes.get(..bytes.len().min(head.len as usize))?.to_vec() })
+        let bytes = bytes.get(..bytes.len().min(head.len as usize))?;
+        Some(Whole { serial: head.serial, bytes: on_the_wire(head.tag, bytes) })
     }
 
     /// The next watched packet.
     pub fn next_seen(&mut self) -> Option<Seen> {
         let item = self.watch.next()?;
-        let record = record::<FaultWatch>(&item)?;
+        let mut record = record::<FaultWatch>(&item)?;
+        if record.tag != 0 {
+            record.length += TAG;
+            record.head_len = with_tag(record.tag, &mut record.head, record.head_len);
+        }
         Some(Seen { at: self.clock.wall(record.at_ns), record })
     }
 

@@ -56,6 +56,8 @@ pub(super) fn act<C: Act>(
         (*event).opcode = p.opcode as u32;
         (*event).length = ctx.buffer_len();
         (*event).bth = p.bth_at as u32;
+        (*event).tag = ctx.lifted_tag();
+        (*event).pad = 0;
         (*event).before_len = ctx.head::<HEADER_BYTES>((&raw mut (*event).before).cast());
     }
     let Some(verdict) = apply(ctx, p, config, opcode, rule) else {
@@ -92,7 +94,7 @@ macro_rules! frame {
             // SAFETY: the slot is as large as the record; of its bytes only those are read that were written.
             unsafe {
                 let len = ctx.head::<{ $room }>((&raw mut (*record).bytes).cast());
-                core::ptr::write(&raw mut (*record).head, FrameHead { serial, len, pad: 0 });
+                core::ptr::write(&raw mut (*record).head, FrameHead { serial, len, tag: ctx.lifted_tag() });
             }
             slot.submit(0);
             true
@@ -119,6 +121,8 @@ pub(super) fn watch<C: Act>(ctx: &C, p: &Parsed, verdict: Verdict, rule: u32) {
         (*w).ifindex = ctx.ifindex();
         (*w).dropped = (verdict == Verdict::Drop) as u32;
         (*w).rule = rule;
+        (*w).tag = ctx.lifted_tag();
+        (*w).pad = 0;
         (*w).head_len = ctx.head::<HEADER_BYTES>((&raw mut (*w).head).cast());
     }
     slot.submit(0);
