@@ -35,11 +35,11 @@ mod tests {
     #[test]
     fn a_tag_stands_behind_the_addresses() {
         let tag = tag(0x8100_u16.to_be(), 0x6064);
-        let mut b: [u8; 20] = core::array::from_fn(|n| n as u8);
+        let mut b: [u8; 20] = core::array::from_fn(|n| u8::try_from(n).unwrap_or(0));
         assert_eq!(put_back(tag, &mut b, 14), 18);
         assert_eq!(b, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 0x81, 0, 0x60, 0x64, 12, 13, 18, 19]);
         // what there is no room for is left out
-        let mut b: [u8; 20] = core::array::from_fn(|n| n as u8);
+        let mut b: [u8; 20] = core::array::from_fn(|n| u8::try_from(n).unwrap_or(0));
         assert_eq!(put_back(tag, &mut b, 20), 20);
         assert_eq!(b[12..], [0x81, 0, 0x60, 0x64, 12, 13, 14, 15]);
         for len in 0..12 {
