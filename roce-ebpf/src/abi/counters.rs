@@ -117,10 +117,14 @@ pub struct PerCpu {
     pub cpu: u32,
     /// Nothing.
     pub pad: u32,
+    /// Tick (`bpf_jiffies64`) of `now`.
+    pub tick: u64,
+    /// Coarse monotonic clock at that tick, nanoseconds.
+    pub now: u64,
     /// Slots of [`super::global::FLOWS`] plus 1 by a hash of the key; 0 is none. A hint: the key in the slot decides.
     pub cache: [u32; PLACES],
 }
-layout!(PerCpu, 20_616, 8);
+layout!(PerCpu, 20_632, 8);
 
 /// Everything that one CPU saw in one direction.
 #[repr(C)]

@@ -38,7 +38,7 @@ pub mod map {
     pub const TOS: &str = "FAULT_TOS";
     /// Rules by AETH syndrome.
     pub const SYNDROMES: &str = "FAULT_SYNDROMES";
-    /// Rules by the queue pair that they name.
+    /// Rules by the last byte of the destination queue pair.
     pub const QPNS: &str = "FAULT_QPNS";
     /// [`super::FaultMatches`], one entry.
     pub const MATCHES: &str = "FAULT_MATCHES";
@@ -253,9 +253,12 @@ pub struct FaultMatch {
     pub size_max: u32,
     /// Interface index, 0 any.
     pub ifindex: u32,
-    /// Explicit padding.
-    pub pad: u32,
+    /// Destination queue pair, [`ANY_QPN`] any.
+    pub dest_qp: u32,
 }
+
+/// No queue pair has this number of 32 bits.
+pub const ANY_QPN: u32 = u32::MAX;
 
 /// All of them in one map value: walking it costs no look-up a rule.
 #[derive(Clone, Copy, Debug)]

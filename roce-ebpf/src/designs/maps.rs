@@ -1,7 +1,7 @@
 //! The programs: one a design, all counting the same things by the same function.
 
 use aya_ebpf::bindings::xdp_action::XDP_PASS;
-use aya_ebpf::helpers::generated::{bpf_ktime_get_ns, bpf_map_update_elem};
+use aya_ebpf::helpers::generated::{bpf_ktime_get_coarse_ns, bpf_ktime_get_ns, bpf_map_update_elem};
 use aya_ebpf::macros::{map, xdp};
 use aya_ebpf::maps::{Array, HashMap, PerCpuArray, PerCpuHashMap};
 use aya_ebpf::programs::XdpContext;
@@ -89,6 +89,13 @@ fn parsed(ctx: &XdpContext) -> Option<Parsed> {
     }
 }
 
+/// The coarse clock.
+#[inline(always)]
+fn coarse() -> u64 {
+    // SAFETY: no arguments, no effects.
+    unsafe { bpf_ktime_get_coarse_ns() }
+}
+
 /// Counts a packet in a flow that keeps its PSNs itself.
 #[inline(always)]
 fn counted(ctx: &XdpContext, flow: &mut Flow, p: &mut Parsed, now: u64) {
@@ -172,7 +179,7 @@ pub fn percpu(ctx: XdpContext) -> u32 {
     };
     if let Some(f) = flow {
         // SAFETY: this CPU's element.
-        counted(&ctx, unsafe { &mut *f }, &mut p, count::now());
+        counted(&ctx, unsafe { &mut *f }, &mut p, coarse());
     }
     XDP_PASS
 }
@@ -208,7 +215,7 @@ pub fn slot(ctx: XdpContext) -> u32 {
     };
     if let Some(f) = TABLE.get_ptr_mut(slot) {
         // SAFETY: one writer, as above.
-        counted(&ctx, unsafe { &mut *f }, &mut p, count::now());
+        counted(&ctx, unsafe { &mut *f }, &mut p, coarse());
     }
     XDP_PASS
 }
@@ -269,7 +276,7 @@ pub fn cache(ctx: XdpContext) -> u32 {
         }
         place.key = key;
     }
-    counted(&ctx, &mut place.flow, &mut p, count::now());
+    counted(&ctx, &mut place.flow, &mut p, coarse());
     XDP_PASS
 }
 

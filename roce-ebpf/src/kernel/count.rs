@@ -1,6 +1,6 @@
 //! Counters: per flow and CPU, and per CPU over everything.
 
-use aya_ebpf::helpers::generated::bpf_ktime_get_coarse_ns;
+use aya_ebpf::helpers::generated::{bpf_jiffies64, bpf_ktime_get_coarse_ns};
 use aya_log_ebpf::warn;
 use dissector::wire::opcode::{Class, FLAGS, Flags};
 use dissector::wire::outer::{dscp, ecn};
@@ -17,24 +17,25 @@ use super::{ROCE_EVENTS, ROCE_SAMPLE_EVERY, find, sample};
 /// Smallest path MTU of the standard: bounds how many PSNs a READ takes while the MTU is not known.
 const MIN_MTU: u32 = 256;
 
-/// Counts a packet that is not RoCE.
+/// Counts a packet that is not RoCE; `end` is where it ends by its own lengths, `usize::MAX` if that is not known.
 #[inline(always)]
-pub fn other<C: Ctx>(ctx: &C, totals: &mut Totals) {
+pub fn other<C: Ctx>(ctx: &C, totals: &mut Totals, end: usize) {
     totals.other_packets += 1;
-    totals.other_bytes += u64::from(ctx.wire_len());
+    totals.other_bytes += u64::from(ctx.wire_len_of(end));
 }
 
 /// Counts a RoCE packet, and reports it if it is of a kind that was asked for.
 #[inline(always)]
 pub fn roce<C: Ctx>(ctx: &C, mine: &mut PerCpu, p: &mut Parsed) {
     let found = find::flow(ctx, p, mine);
+    let now = now(mine);
     let totals = &mut mine.totals[p.way()];
     totals.opcodes[p.opcode as usize] += 1;
     totals.roce_bytes += u64::from(p.wire_len);
     let reports = ROCE_EVENTS.load() != 0 || ROCE_SAMPLE_EVERY.load() != 0;
     match found {
         Some(flow) => {
-            if account(ctx, flow, p, now())
+            if account(ctx, flow, p, now)
                 && let Some(keeper) = find::keeper(flow.home)
             {
                 follow(ctx, keeper, p);
@@ -59,11 +60,19 @@ pub fn roce<C: Ctx>(ctx: &C, mine: &mut PerCpu, p: &mut Parsed) {
     }
 }
 
-/// The coarse clock: the precise one costs 25 ns more.
+/// The coarse clock: the precise one costs 25 ns more. It stands still from one tick to the next, and the kernel makes a
+/// plain load of the number of ticks: the clock itself is asked once a tick, for a call costs as much as all the counting
+/// on a CPU whose returns are made safe.
 #[inline(always)]
-pub fn now() -> u64 {
+pub fn now(mine: &mut PerCpu) -> u64 {
     // SAFETY: no arguments, no effects.
-    unsafe { bpf_ktime_get_coarse_ns() }
+    let tick = unsafe { bpf_jiffies64() };
+    if mine.tick != tick {
+        mine.tick = tick;
+        // SAFETY: no arguments, no effects.
+        mine.now = unsafe { bpf_ktime_get_coarse_ns() };
+    }
+    mine.now
 }
 
 /// Counts a packet in the entry of its flow and CPU; whether its PSN is to be followed.

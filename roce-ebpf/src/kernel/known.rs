@@ -22,8 +22,8 @@ use super::{FLOWS, ROCE_EVENTS, ROCE_PORT, ROCE_SAMPLE_EVERY};
 pub enum Way {
     /// It is counted.
     Done,
-    /// It is not RoCE; nothing is counted yet.
-    Other,
+    /// It is not RoCE, and by its own lengths reaches to this byte (`usize::MAX` if they are nonsense); nothing is counted yet.
+    Other(usize),
     /// It goes the long way; nothing is counted yet.
     Long,
 }
@@ -98,6 +98,13 @@ const fn stamp(tos: u8, opcode: u8, src_port: u16, vlan: u16) -> u64 {
 
 const _: () = assert!(core::mem::offset_of!(Flow, tos) % 8 == 0 && core::mem::offset_of!(Flow, home) % 8 == 0);
 
+/// Where the IP packet ends by its own length. Giant packets that are still to be cut up have none.
+#[inline(always)]
+fn end(b: &[u8; BYTES]) -> usize {
+    let length = be16::<{ NET + 2 }, BYTES>(b) as usize;
+    if length < IPV4_LEN { usize::MAX } else { NET + length }
+}
+
 /// Counts a packet, if it is of an expected kind.
 #[inline(always)]
 pub fn packet<C: Ctx>(ctx: &C, mine: &mut PerCpu, direction: Direction) -> Way {
@@ -112,10 +119,10 @@ pub fn packet<C: Ctx>(ctx: &C, mine: &mut PerCpu, direction: Direction) -> Way {
     }
     let protocol = word(part::<{ NET + 6 }, 4, BYTES>(b));
     if protocol & (PROTOCOL_MASK | FRAGMENT_MASK) != PROTOCOL {
-        return if protocol & PROTOCOL_MASK == PROTOCOL { Way::Long } else { Way::Other };
+        return if protocol & PROTOCOL_MASK == PROTOCOL { Way::Long } else { Way::Other(end(b)) };
     }
     if be16::<{ UDP + 2 }, BYTES>(b) != ROCE_PORT.load() {
-        return Way::Other;
+        return Way::Other(end(b));
     }
     let length = be16::<{ UDP + 4 }, BYTES>(b) as usize;
     if length < UDP_LEN + Bth::LEN {
@@ -177,7 +184,7 @@ pub fn packet<C: Ctx>(ctx: &C, mine: &mut PerCpu, direction: Direction) -> Way {
         flow.answered = psn | ANSWERED;
     }
     flow.bytes += wire_len;
-    flow.last = now();
+    flow.last = now(mine);
     flow.ecn[ecn(tos) as usize] += 1;
     flow.ops[(opcode & 31) as usize] += 1;
     let totals = &mut mine.totals[direction as usize];

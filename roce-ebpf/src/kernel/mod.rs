@@ -86,7 +86,7 @@ pub fn packet<C: Ctx>(ctx: &C, direction: Direction) {
     let mine = unsafe { &mut *mine };
     let outer = match known::packet(ctx, mine, direction) {
         Way::Done => return,
-        Way::Other => Outer::Other,
+        Way::Other(end) => return count::other(ctx, &mut mine.totals[direction as usize], end),
         Way::Long => reach(ctx),
     };
     let totals = &mut mine.totals[direction as usize];
@@ -94,16 +94,16 @@ pub fn packet<C: Ctx>(ctx: &C, direction: Direction) {
         Outer::Roce(at) => at,
         Outer::Fragment => {
             totals.fragments += 1;
-            return count::other(ctx, totals);
+            return count::other(ctx, totals, usize::MAX);
         }
-        Outer::Short | Outer::Other => return count::other(ctx, totals),
+        Outer::Short | Outer::Other => return count::other(ctx, totals, usize::MAX),
     };
     let Some(parsed) = roce::parse(ctx, &at, direction) else {
         totals.malformed += 1;
         if totals.malformed == 1 {
             warn!(ctx, "the first RoCE packet on this CPU that ends before its BTH does");
         }
-        return count::other(ctx, totals);
+        return count::other(ctx, totals, usize::MAX);
     };
     count::roce(ctx, mine, parsed);
 }

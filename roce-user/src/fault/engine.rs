@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 use aya::Ebpf;
-use aya::maps::{Array, HashMap, Map, MapData, PerCpuArray, RingBuf};
+use aya::maps::{Array, Map, MapData, PerCpuArray, RingBuf};
 use aya::programs::TcAttachType;
 use dissector::capture::Timestamp;
 use dissector::wire::ROCE_UDP_PORT;
@@ -171,12 +171,7 @@ impl Engine {
         }
         fill(&mut ebpf, map::MATCHES, &[FaultMatches { rows }])?;
         fill(&mut ebpf, map::RULES, &tables.rules)?;
-        // the map stays with the object: a program that is loaded later refers to it
-        let qpns = ebpf.map_mut(map::QPNS).ok_or_else(|| unusable(map::QPNS, "it is not there"))?;
-        let mut qpns: HashMap<_, u32, u64> = HashMap::try_from(qpns).map_err(|e| unusable(map::QPNS, e))?;
-        for (qpn, word) in &tables.qpns {
-            qpns.insert(qpn, word, 0).map_err(|e| unusable(map::QPNS, e))?;
-        }
+        fill(&mut ebpf, map::QPNS, &tables.qpns)?;
         let has = |d: Direction| {
             setup.watch || setup.rules.iter().any(|r| r.direction == d || r.direction == Direction::Both)
         };

@@ -28,8 +28,8 @@ pub struct Tables {
     pub tos: Vec<u64>,
     /// By AETH syndrome, for acknowledges.
     pub syndromes: Vec<u64>,
-    /// Rules by the queue pair they name.
-    pub qpns: Vec<(u32, u64)>,
+    /// By the last byte of the destination queue pair.
+    pub qpns: Vec<u64>,
     /// First part of each rule.
     pub matches: Vec<FaultMatch>,
     /// Second part.
@@ -46,7 +46,7 @@ pub fn lower(rules: &[Rule], seed: u64, ifindex_of: impl Fn(&str) -> Option<u32>
         picks: Box::new(FaultPicks { v4: [[0; 256]; PICKS], v6: [[0; 256]; PICKS] }),
         tos: vec![0; 256],
         syndromes: vec![0; 256],
-        qpns: Vec::new(),
+        qpns: vec![0; 256],
         matches: Vec::new(),
         rules: Vec::new(),
     };
@@ -99,12 +99,13 @@ pub fn lower(rules: &[Rule], seed: u64, ifindex_of: impl Fn(&str) -> Option<u32>
         if rule.flow.is_some() && rule.opcodes.is_none() {
             t.config.not_management |= bit;
         }
-        match rule.qpn {
-            None => t.config.any_qpn |= bit,
-            Some(q) => match t.qpns.iter_mut().find(|(k, _)| *k == q) {
-                Some((_, word)) => *word |= bit,
-                None => t.qpns.push((q, bit)),
-            },
+        if rule.qpn.is_none() {
+            t.config.any_qpn |= bit;
+        }
+        for (byte, word) in (0u32..).zip(&mut t.qpns) {
+            if rule.qpn.is_none_or(|q| q & 0xff == byte) {
+                *word |= bit;
+            }
         }
         let flags = flags(rule);
         t.matches.push(first_part(rule, rule.interface.as_deref().and_then(&ifindex_of).unwrap_or(0)));
@@ -307,7 +308,7 @@ fn first_part(rule: &Rule, ifindex: u32) -> FaultMatch {
         size_min: rule.size.map_or(0, |r| size(r.min)),
         size_max: rule.size.map_or(u32::MAX, |r| size(r.max)),
         ifindex,
-        pad: 0,
+        dest_qp: rule.qpn.unwrap_or(abi::ANY_QPN),
     }
 }
 

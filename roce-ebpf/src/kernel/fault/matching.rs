@@ -1,8 +1,8 @@
-//! Which rules a packet meets by itself: addresses, interface, PSN, size.
+//! Which rules a packet meets by itself: queue pair, addresses, interface, PSN, size.
 
 use dissector::wire::bytes::part;
 use dissector::wire::outer::{IPV4_LEN, IPV6_LEN};
-use roce_ebpf::abi::fault::{FaultConfig, FaultFlowKey, MAX_RULES, PICKS};
+use roce_ebpf::abi::fault::{ANY_QPN, FaultConfig, FaultFlowKey, MAX_RULES, PICKS};
 use roce_ebpf::abi::key::NO_QP;
 
 use super::{FAULT_MASKS, FAULT_MATCHES, FAULT_PICKS, FAULT_SYNDROMES};
@@ -68,7 +68,7 @@ pub(super) fn words(v6: &[u8; 16]) -> [u64; 2] {
     [u64::from_ne_bytes(*part::<0, 8, 16>(v6)), u64::from_ne_bytes(*part::<8, 8, 16>(v6))]
 }
 
-/// Which of the rules match by address, interface, PSN and size; the latter two do not matter for `scope`.
+/// Which of the rules match by queue pair, address, interface, PSN and size; the latter two do not matter for `scope`.
 #[inline(always)]
 pub(super) fn matching(p: &Parsed, ifindex: u32, key: &FaultFlowKey, full: u64, scope: u64) -> Option<(u64, u64)> {
     // in a map, not in registers: the verifier would follow every combination of bits
@@ -92,6 +92,7 @@ pub(super) fn matching(p: &Parsed, ifindex: u32, key: &FaultFlowKey, full: u64, 
         // what decides most often comes first
         if left & 1 != 0
             && (in_range || cared & 1 != 0)
+            && (m.dest_qp == p.dest_qp || m.dest_qp == ANY_QPN)
             && s1 & m.src_mask[1] == m.src[1]
             && d1 & m.dst_mask[1] == m.dst[1]
             && (s0 & m.src_mask[0]) ^ m.src[0] | (d0 & m.dst_mask[0]) ^ m.dst[0] == 0

@@ -46,7 +46,7 @@ static FAULT_TOS: Array<u64> = Array::with_max_entries(256, 0);
 #[map]
 static FAULT_SYNDROMES: Array<u64> = Array::with_max_entries(256, 0);
 #[map]
-static FAULT_QPNS: HashMap<u32, u64> = HashMap::with_max_entries(MAX_RULES as u32, 0);
+static FAULT_QPNS: Array<u64> = Array::with_max_entries(256, 0);
 #[map]
 static FAULT_MATCHES: Array<FaultMatches> = Array::with_max_entries(1, 0);
 #[map]
@@ -202,12 +202,10 @@ fn faulted<C: Act>(ctx: &C, p: &Parsed, config: &FaultConfig) -> (Verdict, u32) 
     }
     let mut full = opcode.full & common & told & *tos;
     let mut scope = opcode.scope & common;
-    let named = (full | scope) & !config.any_qpn;
-    if named != 0 {
-        // SAFETY: the entry is written before the program runs.
-        let here = unsafe { FAULT_QPNS.get(&p.dest_qp) }.copied().unwrap_or(0) | config.any_qpn;
-        full &= here;
-        scope &= here;
+    if (full | scope) & !config.any_qpn != 0 {
+        let Some(by_qpn) = FAULT_QPNS.get(p.dest_qp & 0xff) else { return passed };
+        full &= *by_qpn;
+        scope &= *by_qpn;
     }
     if full | scope == 0 {
         return passed;
