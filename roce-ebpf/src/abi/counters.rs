@@ -121,7 +121,8 @@ pub struct PerCpu {
     pub tick: u64,
     /// Coarse monotonic clock at that tick, nanoseconds.
     pub now: u64,
-    /// Slots of [`super::global::FLOWS`] plus 1 by a hash of the key; 0 is none. A hint: the key in the slot decides.
+    /// Slots of [`super::global::FLOWS`] plus 1 (24 bits) by a hash of the key, and more of that hash (8 bits); 0 is none. A hint: the
+    /// key in the slot decides.
     pub cache: [u32; PLACES],
 }
 layout!(PerCpu, 20_632, 8);

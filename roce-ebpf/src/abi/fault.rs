@@ -639,7 +639,10 @@ pub const fn draw(seed: u64, rule: u32, flow: u64, space: u32, psn: u32, occurre
 
 #[cfg(feature = "user")]
 mod pod {
-    use super::*;
+    use super::{
+        FaultConfig, FaultCounters, FaultFlow, FaultFlowKey, FaultMatch, FaultMatches, FaultOpcode, FaultPassed,
+        FaultPicks, FaultRule, FaultSeen, FaultSeenKey, FaultState, FaultStateKey, FaultTally,
+    };
 
     macro_rules! pod {
         ($($t:ty),*) => {

@@ -64,21 +64,21 @@ fn v4<'a, C: Ctx>(ctx: &C, p: &Parsed, mine: &mut PerCpu) -> Option<&'a mut Flow
     let (a, b) = head(p, mine, family::V4);
     // source and destination stand beside each other
     let c = u64::from_ne_bytes(*ctx.at::<8>(p.net_at + 12)?);
-    let place = place(mine, a ^ c);
-    let cached = FLOWS.get_ptr_mut((*place).wrapping_sub(1));
+    let mut place = place(mine, a ^ c);
+    let cached = FLOWS.get_ptr_mut(place.slot().wrapping_sub(1));
     if let Some(f) = cached {
         // SAFETY: the CPU is part of the key: if it is this flow, nothing else writes it.
         let f = unsafe { &mut *f };
-        if f.key[0] == a && f.key[1] == b && f.key[2] == c && settled(f, *place) {
+        if f.key[0] == a && f.key[1] == b && f.key[2] == c && settled(f, place.slot()) {
             return Some(f);
         }
     }
-    let (f, fresh) = find(&SLOTS_V4, &[a, b, c], place)?;
+    let (f, fresh) = find(&SLOTS_V4, &[a, b, c], &mut place)?;
     if fresh {
         f.key = [a, b, c, 0, 0, 0];
     }
-    if !settled(f, *place) {
-        f.home = home(&SLOTS_V4, &[a, everywhere(b), c], f, *place);
+    if !settled(f, place.slot()) {
+        f.home = home(&SLOTS_V4, &[a, everywhere(b), c], f, place.slot());
     }
     Some(f)
 }
@@ -92,23 +92,23 @@ fn v6<'a, C: Ctx>(ctx: &C, p: &Parsed, mine: &mut PerCpu, family: u16) -> Option
     let d = u64::from_ne_bytes(*part::<8, 8, 32>(addresses));
     let e = u64::from_ne_bytes(*part::<16, 8, 32>(addresses));
     let g = u64::from_ne_bytes(*part::<24, 8, 32>(addresses));
-    let place = place(mine, a ^ d ^ g);
-    let cached = FLOWS.get_ptr_mut((*place).wrapping_sub(1));
+    let mut place = place(mine, a ^ d ^ g);
+    let cached = FLOWS.get_ptr_mut(place.slot().wrapping_sub(1));
     if let Some(f) = cached {
         // SAFETY: as above.
         let f = unsafe { &mut *f };
         let same = f.key[0] == a && f.key[1] == b && f.key[2] == c;
-        if same && f.key[3] == d && f.key[4] == e && f.key[5] == g && settled(f, *place) {
+        if same && f.key[3] == d && f.key[4] == e && f.key[5] == g && settled(f, place.slot()) {
             return Some(f);
         }
     }
     let words = [a, b, c, d, e, g];
-    let (f, fresh) = find(&SLOTS_V6, &words, place)?;
+    let (f, fresh) = find(&SLOTS_V6, &words, &mut place)?;
     if fresh {
         f.key = words;
     }
-    if !settled(f, *place) {
-        f.home = home(&SLOTS_V6, &[a, everywhere(b), c, d, e, g], f, *place);
+    if !settled(f, place.slot()) {
+        f.home = home(&SLOTS_V6, &[a, everywhere(b), c, d, e, g], f, place.slot());
     }
     Some(f)
 }
@@ -162,17 +162,44 @@ fn home<K>(slots: &HashMap<K, u32>, key: &K, f: &Flow, own: u32) -> u32 {
     own
 }
 
+/// Bits of a cell that hold a slot, plus 1; the others hold the tag.
+const SLOT: u32 = 0x00ff_ffff;
+
+/// A cell of the cache, and what tells the keys apart that fall into it.
+pub struct Place<'a> {
+    cell: &'a mut u32,
+    tag: u32,
+}
+
+impl Place<'_> {
+    /// The slot, plus 1, that was kept for this key, or for one that looks like it; 0 if there is none. Without the tag the key in
+    /// the slot would be read to find out that it is another one's, and among many flows that waits for memory.
+    #[inline(always)]
+    pub fn slot(&self) -> u32 {
+        let slot = *self.cell ^ self.tag;
+        if slot <= SLOT { slot } else { 0 }
+    }
+
+    /// Keeps a slot, plus 1.
+    #[inline(always)]
+    pub fn keep(&mut self, slot: u32) {
+        // a slot beyond is found by the hash each time
+        *self.cell = if slot <= SLOT { self.tag | slot } else { 0 };
+    }
+}
+
 /// The cell of the cache for a key, by words of it that differ from flow to flow.
 #[inline(always)]
-pub fn place(mine: &mut PerCpu, mixed: u64) -> &mut u32 {
+pub fn place(mine: &mut PerCpu, mixed: u64) -> Place<'_> {
     // the upper bits of the product depend on all bits of the factor
-    let n = (mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as usize & (PLACES - 1);
-    &mut mine.cache[n]
+    let hash = mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let n = (hash >> 40) as usize & (PLACES - 1);
+    Place { cell: &mut mine.cache[n], tag: (hash >> 32) as u32 & !SLOT }
 }
 
 /// The slot of a key by the hash, or a new one; whether it is new.
 #[inline(always)]
-fn find<'a, K>(slots: &HashMap<K, u32>, key: &K, place: &mut u32) -> Option<(&'a mut Flow, bool)> {
+fn find<'a, K>(slots: &HashMap<K, u32>, key: &K, place: &mut Place<'_>) -> Option<(&'a mut Flow, bool)> {
     let (slot, fresh) = match slots.get_ptr(key) {
         // SAFETY: written before it was inserted, never after.
         Some(s) => (unsafe { *s }, false),
@@ -186,7 +213,7 @@ fn find<'a, K>(slots: &HashMap<K, u32>, key: &K, place: &mut u32) -> Option<(&'a
             (slot, true)
         }
     };
-    *place = slot.wrapping_add(1);
+    place.keep(slot.wrapping_add(1));
     // SAFETY: the CPU is part of the key: nothing else writes this flow.
     FLOWS.get_ptr_mut(slot).map(|f| (unsafe { &mut *f }, fresh))
 }

@@ -16,7 +16,7 @@ use roce_ebpf::abi::{Direction, Flow, PerCpu};
 use super::count::{self, now};
 use super::ctx::Ctx;
 use super::find::{pair, place, place_of};
-use super::{FLOWS, ROCE_EVENTS, ROCE_PORT, ROCE_SAMPLE_EVERY};
+use super::{FLOWS, ROCE_EVENTS, ROCE_PORT, ROCE_SAMPLE_EVERY, SLOTS_V4};
 
 /// What became of a packet on the short way.
 pub enum Way {
@@ -158,14 +158,24 @@ pub fn packet<C: Ctx>(ctx: &C, mine: &mut PerCpu, direction: Direction) -> Way {
     let qps = pair(dest_qp, NO_QP);
     let place_word = place_of(mine, direction as u32, family::V4);
     let addresses = u64::from_ne_bytes(*part::<{ NET + 12 }, 8, BYTES>(b));
-    let slot = *place(mine, qps ^ addresses);
-    let Some(flow) = FLOWS.get_ptr_mut(slot.wrapping_sub(1)) else { return Way::Long };
+    let mut place = place(mine, qps ^ addresses);
+    let mut slot = place.slot();
+    let key = [qps, place_word, addresses];
+    let mut found = FLOWS.get_ptr_mut(slot.wrapping_sub(1));
+    // SAFETY: the key of an entry changes only while nobody has its slot.
+    if !found.is_some_and(|f| unsafe { (*f).key[0] == key[0] && (*f).key[1] == key[1] && (*f).key[2] == key[2] }) {
+        // SAFETY: written before it was inserted, never after.
+        let Some(kept) = SLOTS_V4.get_ptr(&key).map(|s| unsafe { *s }) else { return Way::Long };
+        slot = kept.wrapping_add(1);
+        place.keep(slot);
+        found = FLOWS.get_ptr_mut(kept);
+    }
+    let Some(flow) = found else { return Way::Long };
     // SAFETY: the CPU is part of the key: if it is this flow, nothing else writes it, but for what its `home` keeps.
     let flow = unsafe { &mut *flow };
     // SAFETY: a word of the entry, aligned.
     let stamped = unsafe { *(&raw const flow.tos).cast::<u64>() };
-    let same = flow.key[0] == qps && flow.key[1] == place_word && flow.key[2] == addresses;
-    if !same || stamped != stamp || flow.home != slot {
+    if stamped != stamp || flow.home != slot {
         return Way::Long;
     }
     if step & ACK == 0 {
