@@ -270,8 +270,14 @@ fn an_xdp_program_that_is_already_there_is_named() {
     let pair = Pair::new().unwrap();
     // named twice is watched once
     let _first = Watch::start(&pair.b, &["-i", "b0", "-i", "b0", "--batch", "--json", "-d", "1", "-n", "1000"]);
-    let (code, said) = pair.b.run(|| fails(Command::new(roce_top()).args(["-i", "b0", "--batch", "-n", "1"]))).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let older = dir.path().join("older.pcapng");
+    std::fs::write(&older, "what was recorded before").unwrap();
+    let mut second = Command::new(roce_top());
+    second.args(["-i", "b0", "--batch", "-n", "1", "-w"]).arg(&older);
+    let (code, said) = pair.b.run(|| fails(&mut second)).unwrap();
     assert_eq!(code, Some(2), "{said}");
+    assert_eq!(std::fs::read(&older).unwrap(), b"what was recorded before");
     let id = pair.b.ip(&["-d", "link", "show", "b0"]).unwrap();
     let id =
         id.split("prog/xdp id ").nth(1).and_then(|s| s.split_whitespace().next()).expect("ip shows the program's id");

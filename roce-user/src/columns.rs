@@ -319,7 +319,7 @@ impl Column {
     fn rank(self, line: &Line<'_>, style: &Style) -> u128 {
         let optional = |n: Option<u64>| n.map_or(0, |n| u128::from(n) + 1);
         match (self, line) {
-            (Self::Metric(m), line) if self.is_rate(style.mode) => line.delta(m).into(),
+            (Self::Metric(m), line) if self.is_rate(style.mode) => shown(line.delta(m)).into(),
             (Self::Metric(m), line) => line.total(m).into(),
             (Self::Source, Line::Flow(f)) => address(f.row.src),
             (Self::Source, Line::Pair(p)) => address(p.src),
@@ -339,6 +339,13 @@ impl Column {
             (Self::SourceQp | Self::Dscp | Self::Port | Self::Vlan | Self::Idle, Line::Pair(_)) => 0,
         }
     }
+}
+
+/// Three digits of a number, as rates are shown: what looks equal is equal, and does not change places.
+fn shown(n: u64) -> u64 {
+    let Some(zeros) = n.checked_ilog10().and_then(|digits| digits.checked_sub(2)) else { return n };
+    let unit = 10_u64.pow(zeros);
+    n / unit * unit
 }
 
 /// IPv4 before IPv6 (whose lowest addresses nobody has).
@@ -363,18 +370,19 @@ fn idle(flow: &Flow, at: f64) -> String {
     }
 }
 
-/// The order of lines: by the column, then by the packets they carry, then as they were given, so that equal lines do
-/// not jump. Gives indices.
+/// The order of lines: by the column, then (but for rates, whose sums take turns) by the packets they carry, then as they were
+/// given, so that equal lines do not jump. Gives indices.
 pub fn order<'a>(
     lines: impl Iterator<Item = (usize, Line<'a>)>,
     column: Column,
     descending: bool,
     style: &Style,
 ) -> Vec<usize> {
+    let rate = column.is_rate(style.mode);
     let mut all: Vec<(u128, u64, usize)> = lines
         .map(|(i, l)| {
             let rank = column.rank(&l, style);
-            (if descending { !rank } else { rank }, !l.total(Metric::Packets), i)
+            (if descending { !rank } else { rank }, if rate { 0 } else { !l.total(Metric::Packets) }, i)
         })
         .collect();
     all.sort_unstable();
@@ -394,6 +402,15 @@ mod tests {
         assert_eq!(a, b);
         a.dedup();
         assert_eq!(a.len(), Column::IN_ORDER.len());
+    }
+
+    #[test]
+    fn rates_that_look_equal_keep_their_places() {
+        for (n, seen) in
+            [(0, 0), (9, 9), (811, 811), (7_041, 7_040), (7_049, 7_040), (u64::MAX, 18_400_000_000_000_000_000)]
+        {
+            assert_eq!(shown(n), seen);
+        }
     }
 
     #[test]

@@ -86,10 +86,10 @@ impl Live {
             no_egress: top.no_egress,
             ..Attach::default()
         };
-        // before anything is attached: an unwritable file is the person's mistake
+        let live = snapshot::Live::start(&top.interface, &options, &how)?;
+        // only now: a roce-top that is refused leaves an older recording as it is
         let recorder =
             top.write.as_deref().map(|path| Recorder::create(path, &top.interface, top.snaplen)).transpose()?;
-        let live = snapshot::Live::start(&top.interface, &options, &how)?;
         let now = Instant::now();
         Ok(Self {
             kernel: live,

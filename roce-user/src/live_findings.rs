@@ -14,7 +14,7 @@ use dissector::frame::{Frame, LinkType};
 use foldhash::fast::RandomState;
 
 use crate::ring;
-use crate::source::Notice;
+use crate::source::{Notice, Whom};
 
 /// Most findings that are listed.
 const LISTED: usize = 200;
@@ -198,10 +198,6 @@ fn asked(back: Option<&FlowRow>) -> u64 {
     back.map_or(0, |b| b.naks.psn_sequence_error)
 }
 
-fn name(r: &FlowRow) -> String {
-    format!("{} > {} qp {:#x}", r.src, r.dst, r.dest_qp)
-}
-
 /// The worst comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Severity {
@@ -265,7 +261,7 @@ impl Hit<'_> {
             },
             title,
             detail: detail.to_owned(),
-            flow: Some(name(self.row)),
+            flow: Some(Whom::of(self.row)),
         }
     }
 
@@ -303,11 +299,11 @@ impl Hit<'_> {
                 "Packets are lost between the sender and the receiver: the receiver saw gaps. Look at drops on the way and at PFC on this traffic class.",
             ),
             Rule::LossUnreliable => (
-                format!("{n} packets of {} are missing", name(r)),
+                format!("{n} packets of {} are missing", Whom::of(r)),
                 "An unreliable connection has no acknowledges: what is lost is lost, and so is the rest of its message. Look at drops on the way and at PFC on this traffic class.",
             ),
             Rule::Unseen => (
-                format!("{n} packets of {} are missing here, and nobody asked for them again", name(r)),
+                format!("{n} packets of {} are missing here, and nobody asked for them again", Whom::of(r)),
                 "They went past this point of the path, on another link or before the programs were attached; or the receiver has not noticed yet.",
             ),
             Rule::Timeouts => (
@@ -323,11 +319,11 @@ impl Hit<'_> {
                 },
             ),
             Rule::Reordering => (
-                format!("{n} packets of {} came out of order", name(r)),
+                format!("{n} packets of {} came out of order", Whom::of(r)),
                 "Packets of one queue pair take several paths (LAG, ECMP by packet, adaptive routing). Most adapters answer a packet out of order as if those before it were lost.",
             ),
             Rule::CeWithoutCnp => (
-                format!("{n} packets of {} are marked CE and no CNP came back", name(r)),
+                format!("{n} packets of {} are marked CE and no CNP came back", Whom::of(r)),
                 "Congestion notification is off at the receiver, it does not support it (soft-RoCE does not), or CNPs are lost.",
             ),
             Rule::Congestion => (
@@ -467,7 +463,7 @@ impl Headers {
                 severity: f.severity.name(),
                 title: f.title,
                 detail: format!("{} (From a sample of headers: others may have it too.)", f.detail),
-                flow: f.flow.and_then(|id| self.analysis.flow(id)).map(|f| name(&f.row())),
+                flow: f.flow.and_then(|id| self.analysis.flow(id)).map(|f| Whom::of(&f.row())),
             })
             .collect()
     }

@@ -20,7 +20,8 @@ dissector::fields! {
     DST6 "dst" "Destination" Ipv6 Dec {} "destination address";
     ADDR "addr" "Address" Ipv4 Dec {} "source or destination address";
     ADDR6 "addr" "Address" Ipv6 Dec {} "source or destination address";
-    QP "qp" "Destination QP" U24 Hex {} "destination queue pair";
+    QP "qp" "Queue pair" U24 Hex {} "destination queue pair, or source queue pair if it is known";
+    DEST_QP "dest_qp" "Destination QP" U24 Hex {} "destination queue pair";
     SRC_QP "src_qp" "Source QP" U24 Hex {} "source queue pair, if it is known";
     TRANSPORT "transport" "Transport" Str Dec {} "RC, UC, UD, XRC, CNP";
     DSCP "dscp" "DSCP" U8 Dec {} "DSCP of the latest packet";
@@ -54,8 +55,7 @@ const ALSO: &[(&str, &Field)] = &[
     ("ipv6.src", &SRC6),
     ("ipv6.dst", &DST6),
     ("ipv6.addr", &ADDR6),
-    ("dest_qp", &QP),
-    ("infiniband.bth.destqp", &QP),
+    ("infiniband.bth.destqp", &DEST_QP),
     ("infiniband.deth.srcqp", &SRC_QP),
     ("type", &TRANSPORT),
     ("ip.dsfield.dscp", &DSCP),
@@ -173,7 +173,9 @@ fn values(tree: &mut Tree<'_>, flow: &Flow, interval_s: f64) {
         }
     }
     tree.derive(&QP, r.dest_qp);
+    tree.derive(&DEST_QP, r.dest_qp);
     if let Some(q) = r.src_qp {
+        tree.derive(&QP, q);
         tree.derive(&SRC_QP, q);
     }
     if tree.wants(&TRANSPORT) {
@@ -273,8 +275,17 @@ mod tests {
     #[test]
     fn words_and_fields() {
         let all = fixture::report().flows.len();
-        assert_eq!(passes("src == 10.0.0.1 && qp == 0x11"), [0x11]);
-        assert_eq!(passes("qp==17"), [0x11]);
+        assert_eq!(passes("src == 10.0.0.1 && dest_qp == 0x11"), [0x11]);
+        assert_eq!(passes("dest_qp==17"), [0x11]);
+        // either end, as far as the other one is known
+        let known: Vec<_> =
+            fixture::report().flows.iter().filter_map(|f| Some((f.row.dest_qp, f.row.src_qp?))).collect();
+        assert!(known.len() > 2);
+        for (dest, src) in known {
+            assert!(passes(&format!("qp == {src}")).contains(&dest));
+            assert!(passes(&format!("qp == {dest}")).contains(&dest));
+            assert!(passes(&format!("src_qp == {src} and qp == {dest}")).contains(&dest));
+        }
         assert_eq!(passes("infiniband.bth.destqp == 0x11"), [0x11]);
         assert_eq!(passes("transport == ud"), passes("UD"));
         assert_eq!(passes("not transport == UD").len() + passes("ud").len(), all);

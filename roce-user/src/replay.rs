@@ -14,7 +14,7 @@ use dissector::wire::aeth::Verdict as Said;
 use dissector::wire::{Kind, Packet};
 
 use crate::cli::Speed;
-use crate::source::{Cumulative, Event, Notice, Source, State, Tap};
+use crate::source::{Cumulative, Event, Notice, Source, State, Tap, Whom};
 use crate::stop::Stop;
 
 /// Bytes of a packet that an event keeps: every header.
@@ -181,10 +181,7 @@ impl Replay {
                 severity: f.severity.name(),
                 title: f.title,
                 detail: f.detail,
-                flow: f.flow.and_then(|id| self.analyzer.flow(id)).map(|f| {
-                    let r = f.row();
-                    format!("{} > {} qp {:#x}", r.src, r.dst, r.dest_qp)
-                }),
+                flow: f.flow.and_then(|id| self.analyzer.flow(id)).map(|f| Whom::of(&f.row())),
             })
             .collect();
         self.findings = Some((Instant::now(), said.clone()));

@@ -1,9 +1,10 @@
 //! Where cumulative counts come from: the kernel's maps, or a capture played again.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use dissector::flow::row::{FlowRow, Totals};
+use dissector::flow::row::{Endpoint, FlowRow, Totals};
 use dissector::frame::LinkType;
 
 use crate::stop::Stop;
@@ -84,8 +85,32 @@ pub struct Notice {
     pub title: String,
     /// What to look at next.
     pub detail: String,
-    /// The flow it is about, in words.
-    pub flow: Option<String>,
+    /// The flow it is about.
+    pub flow: Option<Whom>,
+}
+
+/// A flow that a finding is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Whom {
+    /// Source.
+    pub src: Endpoint,
+    /// Destination.
+    pub dst: Endpoint,
+    /// Destination QP.
+    pub dest_qp: u32,
+}
+
+impl Whom {
+    /// The flow of a row.
+    pub const fn of(row: &FlowRow) -> Self {
+        Self { src: row.src, dst: row.dst, dest_qp: row.dest_qp }
+    }
+}
+
+impl fmt::Display for Whom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} > {} qp {:#x}", self.src, self.dst, self.dest_qp)
+    }
 }
 
 /// A packet worth showing: NAK, RNR NAK, CNP, gap, repeat.

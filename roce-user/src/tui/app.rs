@@ -18,7 +18,7 @@ use super::view::{self, Hit};
 use crate::aggregate::{self, Flow, FlowKey, HostPair, Metric, Phase, Report};
 use crate::columns::{self, Column, Line, Mode, Style};
 use crate::matcher::Matcher;
-use crate::source::{Event, State};
+use crate::source::{Event, State, Whom};
 use crate::units::Throughput;
 
 /// Events that are kept for the flow page.
@@ -114,6 +114,10 @@ pub struct App {
     /// Line of the cursor.
     cursor: Option<usize>,
     rows: usize,
+    /// Lines of the screen.
+    height: usize,
+    /// Finding under the cursor of its page.
+    pub finding: Option<usize>,
     started: Option<f64>,
 }
 
@@ -149,6 +153,8 @@ impl App {
             order: Vec::new(),
             cursor: None,
             rows: 1,
+            height: 1,
+            finding: None,
             started: None,
         }
     }
@@ -158,6 +164,12 @@ impl App {
         let started = *self.started.get_or_insert(report.at);
         self.elapsed_s = (report.at - started).max(0.0);
         self.latest = report;
+        // the cursor stays on its finding, wherever that is now
+        self.finding = self.finding.and_then(|n| {
+            let was = self.state.findings.get(n)?;
+            let at = state.findings.iter().position(|f| (&f.code, f.flow) == (&was.code, was.flow));
+            at.or_else(|| state.findings.len().checked_sub(1).map(|last| n.min(last)))
+        });
         self.state = state;
         for e in events {
             if self.events.len() == EVENTS {
@@ -235,7 +247,8 @@ impl App {
     }
 
     /// Lines that the table has room for; told before drawing.
-    pub fn set_rows(&mut self, rows: usize) {
+    pub fn set_rows(&mut self, rows: usize, height: u16) {
+        self.height = usize::from(height);
         self.rows = rows.max(1);
         self.keep_cursor_in_view();
     }
@@ -252,6 +265,7 @@ impl App {
         match (&self.popup, self.page) {
             (Popup::Sort(_), _) => Context::Menu,
             (_, Page::Overview) => Context::Overview,
+            (_, Page::Findings) => Context::Findings,
             _ => Context::Everywhere,
         }
     }
@@ -326,7 +340,7 @@ impl App {
                 return;
             }
             (Popup::Help(at), Action::Move(step)) => {
-                *at = step.apply(*at, view::help::lines(), 10);
+                *at = step.apply(*at, view::help::lines(), self.height.saturating_sub(5).max(1));
                 return;
             }
             (Popup::Sort(at), Action::Move(step)) => {
@@ -431,6 +445,10 @@ impl App {
     }
 
     fn open(&mut self) {
+        if self.page == Page::Findings {
+            self.open_finding();
+            return;
+        }
         if self.page != Page::Overview {
             return;
         }
@@ -452,7 +470,29 @@ impl App {
         }
     }
 
+    /// The flow that the finding under the cursor is about.
+    fn open_finding(&mut self) {
+        let about = self.finding.or(Some(0)).and_then(|n| self.state.findings.get(n)?.flow);
+        let Some(about) = about else { return };
+        let row = self.report.flows.iter().find(|f| Whom::of(&f.row) == about);
+        if let Some(f) = row {
+            self.opened = Some(f.key);
+            self.scroll = 0;
+            self.page = Page::Flow;
+        }
+    }
+
     fn step(&mut self, step: Step) {
+        if self.page == Page::Findings {
+            let last = self.state.findings.len();
+            self.finding = match (self.finding, step) {
+                _ if last == 0 => None,
+                (None, Step::Up | Step::Down) => Some(0),
+                // a finding takes four lines or so
+                (at, step) => Some(step.apply(at.unwrap_or(0), last, self.rows.div_ceil(4))),
+            };
+            return;
+        }
         if self.page != Page::Overview {
             self.scroll = step.apply(self.scroll, usize::from(u16::MAX), self.rows);
             return;

@@ -102,6 +102,8 @@ pub enum Context {
     Everywhere,
     /// On the overview only.
     Overview,
+    /// On the page of findings only.
+    Findings,
     /// While a list is up from which a column is picked.
     Menu,
 }
@@ -152,6 +154,7 @@ pub const BINDINGS: &[Binding] = bindings! {
     Everywhere "C-z" [(KeyCode::Char('z'), CTRL)] Action::Suspend, "to the shell; fg comes back, counting goes on";
     Everywhere "Esc" [k(KeyCode::Esc), k(KeyCode::Backspace)] Action::Back, "back: close help, leave a page, drop the filter", "back";
     Overview "Enter" [k(KeyCode::Enter)] Action::Open, "open the flow or the host pair under the cursor", "open";
+    Findings "Enter" [k(KeyCode::Enter)] Action::Open, "open the flow that the finding is about", "open";
     Menu "Enter" [k(KeyCode::Enter)] Action::Open, "sort by that column";
     Everywhere "↑ k" [k(KeyCode::Up), c('k')] Action::Move(Step::Up), "up";
     Everywhere "↓ j" [k(KeyCode::Down), c('j')] Action::Move(Step::Down), "down";

@@ -161,7 +161,7 @@ pub fn run(source: Box<dyn Source>, options: &Options, stop: &Stop, observer: Ob
         loop {
             let terminal = &mut screen.0;
             let size = terminal.size().context("cannot ask the terminal for its size")?;
-            app.set_rows(view::table_rows(&app, Rect::new(0, 0, size.width, size.height)));
+            app.set_rows(view::table_rows(&app, Rect::new(0, 0, size.width, size.height)), size.height);
             picture(terminal, &app, options.draw)?;
             // one picture for all that has come in the meantime
             let Ok(first) = receive.recv() else { return Ok(()) };

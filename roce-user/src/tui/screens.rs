@@ -7,9 +7,10 @@ use ratatui::layout::Rect;
 use super::app::App;
 use super::keys::{Action, Page, Step};
 use super::{fixture, view};
+use crossterm::event::{KeyCode, KeyEvent};
 
 fn screen(app: &mut App, (width, height): (u16, u16)) -> String {
-    app.set_rows(view::table_rows(app, Rect::new(0, 0, width, height)));
+    app.set_rows(view::table_rows(app, Rect::new(0, 0, width, height)), height);
     let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("a test backend");
     terminal.draw(|f| view::draw(app, f.area(), f.buffer_mut())).expect("drawn");
     // a buffer without room cannot be shown as text
@@ -43,6 +44,68 @@ fn overview_grouped_and_totals() {
 #[test]
 fn flow() {
     snapshots("flow", |app| app.on(Action::Open));
+}
+
+/// What is wrong with a filter is readable in full, however narrow the screen.
+#[test]
+fn a_wrong_filter_is_explained_in_full() {
+    snapshots("wrong_filter", |app| {
+        app.on(Action::Filter);
+        for c in "nack > 0 and src == 10.0.0.1".chars() {
+            app.key(KeyEvent::from(KeyCode::Char(c)));
+        }
+        app.key(KeyEvent::from(KeyCode::Enter));
+    });
+}
+
+/// A cursor goes over the findings, stays in view, and opens the flow that one is about.
+#[test]
+fn a_finding_opens_its_flow() {
+    let mut app = fixture::app();
+    app.on(Action::Page(Page::Findings));
+    let notice = |(n, f): (usize, &crate::aggregate::Flow)| crate::source::Notice {
+        code: format!("code-{n}"),
+        severity: "warning",
+        title: format!("something is wrong, number {n}"),
+        detail: "What to look at next.".to_owned(),
+        flow: Some(crate::source::Whom::of(&f.row)),
+    };
+    app.state.findings = app.report.flows.iter().cycle().take(8).enumerate().map(notice).collect();
+    let all = app.state.findings.clone();
+    assert!(all.len() > 4);
+    for n in 0..all.len() {
+        app.on(Action::Move(Step::Down));
+        let shown = screen(&mut app, (80, 24));
+        assert_eq!(app.finding, Some(n));
+        assert!(shown.contains(&all[n].code), "{shown}");
+    }
+    let at = 2;
+    app.finding = Some(at);
+    insta::assert_snapshot!("finding_chosen_80x24", screen(&mut app, (80, 24)));
+    // it stays on its finding when others come before it
+    let mut state = app.state.clone();
+    state.findings.insert(0, crate::source::Notice { code: "another".to_owned(), flow: None, ..all[at].clone() });
+    let report = std::sync::Arc::clone(&app.report);
+    app.take(report, state, &[]);
+    assert_eq!(app.finding, Some(at + 1));
+    app.key(KeyEvent::from(KeyCode::Enter));
+    assert_eq!(app.page, Page::Flow);
+    let opened = app.opened_flow().expect("a flow is open");
+    assert_eq!(Some(crate::source::Whom::of(&opened.row)), all[at].flow);
+}
+
+/// A page of the help is as long as the window shows.
+#[test]
+fn help_is_turned_by_pages() {
+    let mut app = fixture::app();
+    app.on(Action::Help);
+    let first = screen(&mut app, (80, 24));
+    app.on(Action::Move(Step::PageDown));
+    let second = screen(&mut app, (80, 24));
+    let inside = |s: &str| s.lines().filter(|l| l.contains('│')).map(str::to_owned).collect::<Vec<_>>();
+    let (first, second) = (inside(&first), inside(&second));
+    // the last line of the one is the first of the other
+    assert!(first.len() > 15 && first.last() == second.first(), "{first:?} {second:?}");
 }
 
 #[test]

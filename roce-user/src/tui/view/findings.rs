@@ -24,7 +24,10 @@ pub fn draw(app: &App, area: Rect, buf: &mut Buffer) {
     }
     let mut lines: Vec<(String, ratatui::style::Style)> = Vec::new();
     let room = usize::from(area.width.saturating_sub(4));
-    for f in &app.state.findings {
+    // lines of the finding under the cursor
+    let mut chosen = 0..0;
+    for (n, f) in app.state.findings.iter().enumerate() {
+        let from = lines.len();
         let (sign, style) = match f.severity {
             "error" => ("✗", app.theme.bad()),
             "warning" => ("!", app.theme.warn()),
@@ -35,18 +38,35 @@ pub fn draw(app: &App, area: Rect, buf: &mut Buffer) {
             lines.push((format!("{} {part}", if i == 0 { sign } else { " " }), style));
         }
         if let Some(flow) = &f.flow {
-            lines.push((format!("  {}", printable(flow)), app.theme.dim()));
+            let open = if app.finding == Some(n) { "   Enter opens it" } else { "" };
+            lines.push((format!("  {flow}{open}"), app.theme.dim()));
         }
         for part in wrap(&printable(&f.detail), room) {
             lines.push((format!("  {part}"), app.theme.text()));
+        }
+        if app.finding == Some(n) {
+            chosen = from..lines.len();
         }
         lines.push((String::new(), app.theme.text()));
     }
     lines.extend(wrap(LIMITS, room).into_iter().map(|l| (l, app.theme.dim())));
     let height = usize::from(area.height.saturating_sub(2));
-    let first = app.scroll.min(lines.len().saturating_sub(height));
-    for (y, (text, style)) in lines.iter().skip(first).take(height).enumerate() {
-        put(buf, area, 1, 2 + u16::try_from(y).unwrap_or(0), text, *style);
+    let first = match app.finding {
+        // the last one shows what follows it
+        Some(n) if n + 1 == app.state.findings.len() => lines.len().saturating_sub(height).min(chosen.start),
+        // in the middle of the window, whole if it fits
+        Some(_) => (chosen.start + chosen.end).saturating_sub(height).div_euclid(2).min(chosen.start),
+        None => 0,
+    };
+    let first = first.min(lines.len().saturating_sub(height));
+    for (y, (at, (text, style))) in lines.iter().enumerate().skip(first).take(height).enumerate() {
+        let y = 2 + u16::try_from(y).unwrap_or(0);
+        if chosen.contains(&at) {
+            buf.set_style(Rect { y: area.y + y, height: 1, ..area }.intersection(area), app.theme.cursor());
+            put(buf, area, 1, y, text, style.patch(app.theme.cursor()));
+        } else {
+            put(buf, area, 1, y, text, *style);
+        }
     }
 }
 

@@ -23,6 +23,7 @@ fn entries(style: &Shown) -> Vec<Entry> {
         let place = match b.context {
             Context::Everywhere => "",
             Context::Overview => " (overview)",
+            Context::Findings => " (findings)",
             Context::Menu => " (list of columns)",
         };
         out.push(Entry::Word(b.label.to_owned(), format!("{}{place}", b.help)));

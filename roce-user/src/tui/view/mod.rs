@@ -154,7 +154,7 @@ fn footer(app: &App, area: Rect, buf: &mut Buffer) {
         let text: String = input.value().chars().skip(input.visual_scroll(room)).collect();
         x = put(buf, area, x, 0, &text, app.theme.strong());
         match wrong {
-            Some(e) => put(buf, area, x + 2, 0, &format!("✗ {}", printable(e)), app.theme.bad()),
+            Some(e) => wrong_filter(app, &printable(e), area, x + 2, buf),
             None => put(
                 buf,
                 area,
@@ -166,7 +166,11 @@ fn footer(app: &App, area: Rect, buf: &mut Buffer) {
         };
         return;
     }
-    let context = if app.page == Page::Overview { Context::Overview } else { Context::Everywhere };
+    let context = match app.page {
+        Page::Overview => Context::Overview,
+        Page::Findings => Context::Findings,
+        Page::Flow | Page::Faults => Context::Everywhere,
+    };
     let mut x = 1;
     for b in keys::BINDINGS {
         let Some(word) = b.footer else { continue };
@@ -182,6 +186,22 @@ fn footer(app: &App, area: Rect, buf: &mut Buffer) {
         x = put(buf, area, x, 0, label, app.theme.accent().patch(app.theme.strong()));
         x = put(buf, area, x + 1, 0, word, app.theme.dim()) + 2;
     }
+}
+
+/// What is wrong with a filter: behind it, or on lines of its own above it where that is too narrow. Where it ended.
+fn wrong_filter(app: &App, text: &str, area: Rect, x: u16, buf: &mut Buffer) -> u16 {
+    let text = format!("✗ {text}");
+    if usize::from(x) + text.width() <= usize::from(area.width) {
+        return put(buf, area, x, 0, &text, app.theme.bad());
+    }
+    let lines = findings::wrap(&text, usize::from(area.width.saturating_sub(2)));
+    let height = u16::try_from(lines.len()).unwrap_or(u16::MAX).min(area.y);
+    let above = Rect { y: area.y - height, height, ..area };
+    ratatui::widgets::Widget::render(ratatui::widgets::Clear, above, buf);
+    for (y, line) in (0..height).zip(&lines) {
+        put(buf, above, 1, y, line, app.theme.bad());
+    }
+    x
 }
 
 /// Writes text and says where it ended; cut at the area's edge.

@@ -394,7 +394,7 @@ fn arrow(app: &App) -> &'static str {
 fn status(app: &App, parts: &Parts, buf: &mut Buffer) {
     let mut words: Vec<String> = Vec::new();
     if !app.filter.is_empty() {
-        words.push(format!("filter: {}", units::printable(&app.filter)));
+        words.push(format!("filter: {} (sums above: all flows)", units::printable(&app.filter)));
     }
     if app.hide_idle {
         words.push("active only".to_owned());
