@@ -68,7 +68,7 @@ fn main() {
         app.take(report, State { findings, ..State::default() }, &[]);
         let refresh = since(begun);
         let begun = now();
-        app.set_rows(view::table_rows(&app, area));
+        app.set_rows(view::table_rows(&app, area), area.height);
         terminal.draw(|f| view::draw(&app, f.area(), f.buffer_mut())).expect("drawn");
         let draw = since(begun);
         eprintln!("round {round}: read {read:?}, rules {rules:?}, refresh {refresh:?}, draw {draw:?}");

@@ -73,11 +73,11 @@ fn a_finding_opens_its_flow() {
     app.state.findings = app.report.flows.iter().cycle().take(8).enumerate().map(notice).collect();
     let all = app.state.findings.clone();
     assert!(all.len() > 4);
-    for n in 0..all.len() {
+    for (n, f) in all.iter().enumerate() {
         app.on(Action::Move(Step::Down));
         let shown = screen(&mut app, (80, 24));
         assert_eq!(app.finding, Some(n));
-        assert!(shown.contains(&all[n].code), "{shown}");
+        assert!(shown.contains(&f.code), "{shown}");
     }
     let at = 2;
     app.finding = Some(at);
