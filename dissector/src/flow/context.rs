@@ -14,6 +14,8 @@ pub(super) struct Context<'a> {
     pub(super) net: &'a Net,
     pub(super) packet: &'a Packet<'a>,
     pub(super) op: &'static Op,
+    /// Where it was recorded.
+    pub(super) point: u8,
 }
 
 impl Context<'_> {
@@ -38,6 +40,7 @@ impl Context<'_> {
             again,
             late,
             opcode: self.op.byte,
+            point: self.point,
         }
     }
 }
@@ -74,6 +77,10 @@ pub(super) fn is_copy(f: &Flow, c: &Context<'_>, before: Option<Sent>) -> bool {
         if id != 0 && id == before.ip_id && f.packets <= 4 {
             return true;
         }
+    }
+    // a repeat goes the way of the first sending, unless the path has changed for good in between
+    if before.point != c.point && f.recorded_at.alternates() {
+        return true;
     }
     let passed = c.place.at.since(before.at);
     let floor = f.rtt.as_ref().and_then(|h| h.min()).and_then(|m| i64::try_from(m).ok());

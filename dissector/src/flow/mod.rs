@@ -32,6 +32,7 @@ pub mod sequence;
 pub mod stall;
 pub mod standing;
 pub mod state;
+pub mod vantage;
 mod who;
 
 use hashbrown::HashMap;
@@ -199,7 +200,7 @@ impl Analyzer {
         if let Verdict::Bad { found, .. } = icrc
             && let Some(f) = self.flows.get_mut(i as usize)
         {
-            f.icrc_flush += u64::from(odd_flush);
+            f.icrc_flush = f.icrc_flush.saturating_add(u32::from(odd_flush));
             let t = f.trouble.get_or_insert_default();
             t.icrcs_differ |= *t.icrc.get_or_insert(found) != found;
             // dear to find out, so once a flow
@@ -255,7 +256,7 @@ impl Analyzer {
             }
             return info;
         }
-        let ctx = Context { place, net, packet, op };
+        let ctx = Context { place, net, packet, op, point: f.recorded_at.point() };
         match op.role() {
             Role::Request => {
                 let unjoined = peer.is_none();
@@ -381,18 +382,21 @@ impl Analyzer {
         if outer::ecn(net.tos) == outer::ECN_CE && f.ecn[usize::from(outer::ECN_CE)] <= 6 {
             f.note(event(Happened::Ce, place, packet.bth.psn(), 0, 0));
         }
+        self.quality.answers_cut +=
+            u64::from(packet.op.is_some_and(|o| o.kind == Kind::Ack) && packet.ext.aeth.is_none());
         let cut = matches!(packet.stop, Some(Stop::Truncated(_) | Stop::PayloadCut { .. }));
         f.truncated += u64::from(cut);
         self.quality.cut(cut, frame.bytes.len());
         let dscp = outer::dscp(net.tos);
         f.dscp = Some(dscp);
         f.vlan = frame.vlan();
+        f.recorded_at.take(frame, net.ttl);
         if let Some(tci) = frame.vlan_tci {
             f.pcps |= 1 << (tci >> 13);
         }
         let port = frame.udp.map(|u| u.src_port);
         if f.port != port {
-            f.port_changes += u64::from(f.port.is_some());
+            f.port_changes = f.port_changes.saturating_add(u32::from(f.port.is_some()));
             f.port = port;
         }
         let p_key = packet.bth.p_key().0;

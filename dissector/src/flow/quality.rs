@@ -19,6 +19,8 @@ pub struct Quality {
     pub cut: u64,
     /// Bytes kept of the longest cut packet: the snap length, if the capture had one.
     pub snap: usize,
+    /// Acknowledges that were cut before they say whether they acknowledge or refuse.
+    pub answers_cut: u64,
     /// Packets that the recorder says it dropped (pcapng statistics); set by whoever reads the file.
     pub dropped: u64,
     /// The file ends inside a record; set by whoever reads the file.

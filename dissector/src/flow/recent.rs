@@ -20,6 +20,8 @@ pub struct Sent {
     pub late: bool,
     /// Opcode byte.
     pub opcode: u8,
+    /// Where it was recorded: [`super::vantage::Vantage::point`].
+    pub point: u8,
 }
 
 /// Direct-mapped: PSN modulo 32, requests and responses apart. Older entries give way.
@@ -37,6 +39,8 @@ const RESPONSE: u64 = 1 << 61;
 const LATE: u64 = 1 << 60;
 /// Bits above the PSN.
 const OPCODE: u32 = 40;
+/// Bits above the opcode.
+const POINT: u32 = 48;
 
 impl Default for Recent {
     fn default() -> Self {
@@ -62,7 +66,7 @@ impl Recent {
         }
         #[expect(
             clippy::cast_possible_truncation,
-            reason = "the low 16 bits hold the identification, eight more the opcode"
+            reason = "the low 16 bits hold the identification, eight more the opcode, and eight the point"
         )]
         Some(Sent {
             number: u64::from(*self.number.get(i)?),
@@ -71,6 +75,7 @@ impl Recent {
             again: tag & AGAIN != 0,
             late: tag & LATE != 0,
             opcode: (tag >> OPCODE) as u8,
+            point: (tag >> POINT) as u8,
         })
     }
 
@@ -83,6 +88,7 @@ impl Recent {
         *t = tag
             | u64::from(sent.ip_id)
             | u64::from(sent.opcode) << OPCODE
+            | u64::from(sent.point) << POINT
             | if sent.again { AGAIN } else { 0 }
             | if sent.late { LATE } else { 0 };
         *a = sent.at;
@@ -100,7 +106,8 @@ mod tests {
     #[test]
     fn roles_and_age() {
         let mut r = Recent::default();
-        let sent = |n| Sent { number: n, at: Timestamp(5), ip_id: 7, again: n == 2, late: n == 1, opcode: 0x15 };
+        let sent =
+            |n| Sent { number: n, at: Timestamp(5), ip_id: 7, again: n == 2, late: n == 1, opcode: 0x15, point: 0xfe };
         r.put(Psn::new(3), Role::Request, sent(1));
         r.put(Psn::new(3), Role::Response, sent(2));
         assert_eq!(r.get(Psn::new(3), Role::Request), Some(sent(1)));

@@ -370,7 +370,7 @@ pub struct Flow {
     /// opcodes, requests, responses or PSNs.
     pub disbelieved: u64,
     /// Of the wrong ones, FLUSHes with the kernel's own way of computing it.
-    pub icrc_flush: u64,
+    pub icrc_flush: u32,
     /// Messages of one packet were acknowledged.
     pub small_acked: bool,
     /// Cut packets.
@@ -422,7 +422,9 @@ pub struct Flow {
     /// UDP source port of the latest packet.
     pub port: Option<u16>,
     /// How often it changed.
-    pub port_changes: u64,
+    pub port_changes: u32,
+    /// Where its packets were recorded, as far as they show it.
+    pub recorded_at: super::vantage::Vantage,
     /// TTLs of packets other than CNPs: lowest and highest.
     pub ttl: (u8, u8),
     /// Source MAC of packets other than CNPs.
@@ -524,6 +526,7 @@ impl Flow {
             pcps: 0,
             port: None,
             port_changes: 0,
+            recorded_at: super::vantage::Vantage::default(),
             ttl: (u8::MAX, 0),
             mac: None,
             p_key: 0,

@@ -84,16 +84,32 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
             packets,
         );
     }
-    let copies: u64 = a.flows().map(|f| f.duplicates).sum();
-    // only where PSNs keep an order is a copy known for one
-    let candidates: u64 = a.flows().filter(|f| f.ordered()).map(|f| f.requests + f.responses).sum();
-    if copies > 0 && copies * 5 >= candidates * 2 {
+    if super::certainty::is_doubled(a) {
         note(
             "capture-doubled",
             "most packets are in the capture twice".to_owned(),
-            "They were recorded at two places (interface any, a mirror of both ports). Rates and copies are not to be believed; capture on one interface, or remove copies (editcap -d).",
+            "They were recorded at two places (interface any, a mirror of both ports, files of both ends merged). Rates and copies are not to be believed; capture on one interface, or remove copies (editcap -d).",
             None,
             super::evidence(a.flows(), &[Happened::Duplicate]),
+        );
+    }
+    if super::certainty::is_sampled(a) {
+        note(
+            "capture-sampled",
+            "a third or more of the packets that were due are not in the capture, and nobody asked for them again"
+                .to_owned(),
+            "A sampler (sFlow, a mirror with a rate), an overloaded recorder or a filter left them out: a sender that lost as much would repeat, or stop. Gaps, silence and unfinished messages are not to be believed.",
+            None,
+            super::evidence(a.flows(), &[Happened::Gap]),
+        );
+    }
+    if q.answers_cut > 0 {
+        note(
+            "capture-cut-answers",
+            format!("{} cut before the AETH", count(q.answers_cut, "acknowledge is", "acknowledges are")),
+            "Whether they acknowledge, or refuse (NAK, RNR NAK), is not known, so neither is why packets were sent again. Capture at least 58 bytes of IPv4 or 78 of IPv6 frames, better all (tcpdump -s 0).",
+            None,
+            vec![],
         );
     }
     let lost = a.totals().overflow_packets;

@@ -18,7 +18,7 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
     }
     for g in bad.chunk_by(|x, y| x.src == y.src) {
         let Some(src) = g.first().map(|f| f.src) else { continue };
-        let flushes: u64 = g.iter().map(|f| f.icrc_flush).sum();
+        let flushes: u64 = g.iter().map(|f| u64::from(f.icrc_flush)).sum();
         let n: u64 = g.iter().map(|f| f.icrc.bad).sum::<u64>() - flushes;
         let worst = g.iter().max_by_key(|f| f.icrc.bad).map(|f| f.id);
         if flushes > 0 {

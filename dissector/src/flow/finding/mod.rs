@@ -13,6 +13,7 @@ use super::key::Addresses;
 use super::state::Flow;
 
 pub mod capture;
+pub mod certainty;
 pub mod cm;
 pub mod cnp_forged;
 pub mod dscp;
@@ -163,6 +164,7 @@ pub fn check(a: &Analyzer) -> Vec<Finding> {
         rule(&seen, &mut out);
         fold(&mut out, before);
     }
+    certainty::lower(a, &mut out);
     out
 }
 
