@@ -269,6 +269,9 @@ const HARMLESS: &[(&str, fn(&[Kept]) -> Vec<Kept>)] = &[
         }
         all
     }),
+    ("at both ends, clocks 80 us apart", |all| both_ends(all, 80_000)),
+    ("at both ends, clocks 3 ms apart", |all| both_ends(all, 3_000_000)),
+    ("at both ends, clocks 70 ms apart", |all| both_ends(all, 70_000_000)),
     ("ended after a third", |all| all[..all.len() / 3].to_vec()),
     ("ended after two thirds", |all| all[..all.len() * 2 / 3].to_vec()),
     ("begun after a third", |all| all[all.len() / 3..].to_vec()),
@@ -286,6 +289,14 @@ const HARMLESS: &[(&str, fn(&[Kept]) -> Vec<Kept>)] = &[
         all.iter().filter(|k| k.source().is_none() || k.source() != first).cloned().collect()
     }),
 ];
+
+/// The capture of one end and that of the other, whose clock is so many ns ahead, merged by time.
+fn both_ends(all: &[Kept], ahead: i64) -> Vec<Kept> {
+    let other = all.iter().map(|k| Kept { at: k.at + ahead, ..k.clone() });
+    let mut merged: Vec<Kept> = all.iter().cloned().chain(other).collect();
+    merged.sort_by_key(|k| k.at);
+    merged
+}
 
 /// A packet of a capture, to be changed.
 #[derive(Clone)]

@@ -16,6 +16,8 @@ pub(super) struct Context<'a> {
     pub(super) op: &'static Op,
     /// Where it was recorded.
     pub(super) point: u8,
+    /// The same bytes came before.
+    pub(super) echo: bool,
 }
 
 impl Context<'_> {

@@ -13,6 +13,7 @@
 
 pub mod asides;
 mod context;
+pub mod echo;
 pub mod event;
 pub mod finding;
 pub mod flight;
@@ -39,6 +40,7 @@ use hashbrown::HashMap;
 
 use self::asides::Asides;
 use self::context::{Context, event};
+use self::echo::Echoes;
 use self::event::Happened;
 use self::key::{Addresses, Key};
 use self::pairing::Waiting;
@@ -121,6 +123,7 @@ pub struct Analyzer {
     connections: Connections,
     asides: Asides,
     classes: stall::Classes,
+    echoes: Echoes,
 }
 
 /// Flows that left the table to make room.
@@ -163,6 +166,7 @@ impl Analyzer {
             connections: Connections::default(),
             asides: Asides::default(),
             classes: stall::Classes::default(),
+            echoes: Echoes::default(),
         }
     }
 
@@ -223,6 +227,20 @@ impl Analyzer {
             }
             return info;
         }
+        let mut echo = None;
+        // one CNP is like the other
+        if packet.op.is_some_and(|o| o.role() != Role::Notification)
+            && let Some(f) = self.flows.get_mut(i as usize)
+        {
+            echo = self.echoes.hear(place, f.recorded_at.point(), frame, net, packet);
+            let numbered = f.ip_id.varies() && net.ip_id != Some(0);
+            if self.echoes.is_copy(echo, numbered, f.recorded_at.alternates()) {
+                f.count_opcode(packet.bth.opcode());
+                copied(f, place, packet, echo);
+                info.repeat = Some(Repeat::Copied);
+                return info;
+            }
+        }
         let pair = self.flows.get(i as usize).and_then(|f| f.pair);
         let pair = match (pair, packet.op) {
             (None, Some(op)) => self.join(i, place, packet, op),
@@ -256,7 +274,7 @@ impl Analyzer {
             }
             return info;
         }
-        let ctx = Context { place, net, packet, op, point: f.recorded_at.point() };
+        let ctx = Context { place, net, packet, op, point: f.recorded_at.point(), echo: echo.is_some() };
         match op.role() {
             Role::Request => {
                 let unjoined = peer.is_none();
@@ -305,6 +323,11 @@ impl Analyzer {
     /// How far the capture can be trusted.
     pub const fn quality(&self) -> &Quality {
         &self.quality
+    }
+
+    /// Which packets came twice.
+    pub const fn echoes(&self) -> &Echoes {
+        &self.echoes
     }
 
     /// Connections that communication management made.
@@ -440,6 +463,30 @@ fn flush_of_rxe(frame: &Frame<'_>, packet: &Packet<'_>, icrc: Verdict) -> bool {
 
 fn icrc_ok(v: Verdict) -> bool {
     !matches!(v, Verdict::Bad { .. })
+}
+
+/// Counts a packet that came before, byte for byte; it says nothing that the first one did not.
+fn copied(f: &mut Flow, place: Place, packet: &Packet<'_>, echo: Option<echo::Echo>) {
+    let Some(op) = packet.op else { return };
+    match op.role() {
+        Role::Request => {
+            f.requests += 1;
+            f.last_request = (place.at, place.number);
+        }
+        Role::Response => {
+            let before = f.rnr_naks;
+            response::count(f, packet);
+            if f.rnr_naks > before {
+                f.trouble.get_or_insert_default().copied_rnr += 1;
+            }
+        }
+        Role::Notification => {}
+    }
+    // an acknowledge may come twice for many reasons; copies of it are not counted
+    if op.kind != Kind::Ack {
+        f.duplicates += 1;
+        f.note(event(Happened::Duplicate, place, packet.bth.psn(), echo.map_or(0, |e| e.of), 0));
+    }
 }
 
 fn source_mac(frame: &Frame<'_>) -> Option<[u8; 6]> {

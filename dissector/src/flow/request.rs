@@ -73,8 +73,8 @@ pub(super) fn request(f: &mut Flow, peer: Option<&mut Flow>, c: &Context<'_>, in
                 return;
             }
             f.retransmitted += 1;
-            let elsewhere = before.is_some_and(|b| b.point != c.point);
-            f.recorded_at.unsure = f.recorded_at.unsure.saturating_add(u16::from(elsewhere));
+            let unsure = c.echo || before.is_some_and(|b| b.point != c.point);
+            f.recorded_at.unsure = f.recorded_at.unsure.saturating_add(u16::from(unsure));
             if c.is_behind(f) && before.is_some() {
                 overtaken(f, c, before);
                 info.repeat = Some(Repeat::Sent(f.rewinding.unwrap_or(Cause::Unknown)));

@@ -7,18 +7,17 @@ use super::sequence::{self, Arrival};
 use super::state::{Alarm, Cause, Flow};
 use super::{PacketInfo, Repeat};
 use crate::wire::aeth::Verdict as Said;
-use crate::wire::{Kind, NakCode, Position, Psn, Role};
+use crate::wire::{Kind, NakCode, Packet, Position, Psn, Role};
 
 pub(super) fn response(f: &mut Flow, mut peer: Option<&mut Flow>, c: &Context<'_>, info: &mut PacketInfo) {
     let psn = c.psn();
+    count(f, c.packet);
     if c.op.kind != Kind::Ack {
-        f.responses += 1;
         data_response(f, peer.as_deref_mut(), c, info);
     }
     f.last_response = c.place.at;
     let Some(aeth) = c.packet.ext.aeth else {
         // cut before it says whether it is a NAK; at least everything before was taken
-        f.acks += u64::from(c.op.kind == Kind::Ack);
         if let Some(p) = peer {
             acknowledge(p, f, c, if c.op.kind == Kind::Ack { psn.plus(-1) } else { psn }, info);
         }
@@ -32,9 +31,7 @@ pub(super) fn response(f: &mut Flow, mut peer: Option<&mut Flow>, c: &Context<'_
     let mut covered = psn;
     let mut alarm = None;
     match aeth.syndrome().verdict() {
-        Said::Ack(_) => f.acks += u64::from(c.op.kind == Kind::Ack),
         Said::Rnr(code) => {
-            f.rnr_naks += 1;
             f.rnr_zero += u64::from(code == 0);
             let other = peer.as_ref().and_then(|p| p.recent.as_ref()?.get(psn, Role::Request)).map_or(0, |s| s.number);
             f.note(c.event(Happened::Rnr, other, u64::from(code)));
@@ -44,27 +41,13 @@ pub(super) fn response(f: &mut Flow, mut peer: Option<&mut Flow>, c: &Context<'_
         Said::Nak(code) => {
             let what = match code {
                 NakCode::PsnSequenceError => {
-                    f.naks.psn_sequence_error += 1;
                     alarm = Some(Cause::SequenceNak);
                     Happened::NakSequence
                 }
-                NakCode::InvalidRequest => {
-                    f.naks.invalid_request += 1;
-                    Happened::NakInvalidRequest
-                }
-                NakCode::RemoteAccessError => {
-                    f.naks.remote_access_error += 1;
-                    Happened::NakRemoteAccess
-                }
-                NakCode::RemoteOperationalError => {
-                    f.naks.remote_operational_error += 1;
-                    Happened::NakRemoteOperational
-                }
-                NakCode::InvalidRdRequest => {
-                    f.naks.invalid_rd_request += 1;
-                    Happened::NakOther
-                }
-                NakCode::Reserved(_) => Happened::NakOther,
+                NakCode::InvalidRequest => Happened::NakInvalidRequest,
+                NakCode::RemoteAccessError => Happened::NakRemoteAccess,
+                NakCode::RemoteOperationalError => Happened::NakRemoteOperational,
+                NakCode::InvalidRdRequest | NakCode::Reserved(_) => Happened::NakOther,
             };
             let mut other = 0;
             if let Some(p) = peer.as_deref_mut() {
@@ -82,7 +65,7 @@ pub(super) fn response(f: &mut Flow, mut peer: Option<&mut Flow>, c: &Context<'_
             f.note(c.event(what, other, 0));
             covered = psn.plus(-1);
         }
-        Said::Reserved(_) => {}
+        Said::Ack(_) | Said::Reserved(_) => {}
     }
     let Some(p) = peer else { return };
     match alarm {
@@ -119,6 +102,26 @@ pub(super) fn response(f: &mut Flow, mut peer: Option<&mut Flow>, c: &Context<'_
             }
         }
         None => acknowledge(p, f, c, covered, info),
+    }
+}
+
+/// What a response is counted as, whether or not it came before.
+pub(super) fn count(f: &mut Flow, packet: &Packet<'_>) {
+    let ack = packet.op.is_some_and(|o| o.kind == Kind::Ack);
+    f.responses += u64::from(!ack);
+    match packet.ext.aeth.map(|a| a.syndrome().verdict()) {
+        // cut off, or positive
+        None | Some(Said::Ack(_)) => f.acks += u64::from(ack),
+        Some(Said::Rnr(_)) => f.rnr_naks += 1,
+        Some(Said::Nak(code)) => match code {
+            NakCode::PsnSequenceError => f.naks.psn_sequence_error += 1,
+            NakCode::InvalidRequest => f.naks.invalid_request += 1,
+            NakCode::RemoteAccessError => f.naks.remote_access_error += 1,
+            NakCode::RemoteOperationalError => f.naks.remote_operational_error += 1,
+            NakCode::InvalidRdRequest => f.naks.invalid_rd_request += 1,
+            NakCode::Reserved(_) => {}
+        },
+        Some(Said::Reserved(_)) => {}
     }
 }
 
@@ -212,6 +215,7 @@ fn data_response(f: &mut Flow, mut peer: Option<&mut Flow>, c: &Context<'_>, inf
                 f.note(c.event(Happened::Duplicate, before.map_or(0, |b| b.number), 0));
             } else {
                 f.retransmitted += 1;
+                f.recorded_at.unsure = f.recorded_at.unsure.saturating_add(u16::from(c.echo));
                 // responses are sent again because their request was
                 let cause = peer.as_ref().and_then(|p| p.rewinding).unwrap_or(Cause::Unknown);
                 if let Some(n) = f.repairs_mut().causes.get_mut(cause as usize) {

@@ -188,6 +188,8 @@ const TARGETS: usize = 4;
 pub struct Trouble {
     /// Evidence.
     pub events: Events,
+    /// RNR NAKs that are copies of others.
+    pub copied_rnr: u64,
     /// Attempts for the PSN that is stuck.
     pub attempts: Attempts,
     /// The longest series of attempts that ended well or was overtaken.

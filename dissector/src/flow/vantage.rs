@@ -3,7 +3,7 @@
 
 use crate::frame::{Frame, LinkType};
 
-/// Points at which packets of one flow were recorded, told apart by TTL and link-layer addresses.
+/// Points at which packets of one flow were recorded, told apart by TTL, link-layer addresses and VLAN.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Vantage {
     /// 0: nothing yet.
@@ -11,7 +11,7 @@ pub struct Vantage {
     latest: u8,
     /// Packets that were recorded elsewhere than the first one.
     pub elsewhere: u32,
-    /// Repeats that came from another place than the first sending, taken for repeats all the same.
+    /// Repeats that may be copies (from another place than the first sending, or the same bytes), taken for repeats all the same.
     pub unsure: u16,
     /// How often the place changed from one packet to the next.
     pub switches: u32,
@@ -54,6 +54,7 @@ fn mark(frame: &Frame<'_>, ttl: u8) -> u8 {
         let low = u64::from_le_bytes([a, b, c, d, e, f, g, h]);
         low.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ u64::from(u32::from_le_bytes([i, j, k, l]))
     });
-    let [.., best] = (head ^ u64::from(ttl)).wrapping_mul(0xff51_afd7_ed55_8ccd).to_le_bytes();
+    let tag = frame.vlan_tci.map_or(0, |t| u64::from(t & 0xfff) + 1);
+    let [.., best] = (head ^ u64::from(ttl) ^ tag << 16).wrapping_mul(0xff51_afd7_ed55_8ccd).to_le_bytes();
     best.max(1)
 }

@@ -21,14 +21,24 @@ const ABSENCE: &[&str] = &[
 const COPIES: &[&str] = &["cm-repeated-request", "needless-retransmission", "network-duplicates"];
 
 /// Codes that a copy looks like unless it was known for one.
-const REPETITION: &[&str] =
-    &["go-back-n-violated", "loss", "reordering", "retry-exceeded", "rnr-retry-exceeded", "timeouts"];
+const REPETITION: &[&str] = &[
+    "go-back-n-violated",
+    "loss",
+    "read-depth-exceeded",
+    "reordering",
+    "retry-exceeded",
+    "rnr-retry-exceeded",
+    "timeouts",
+];
 
 /// Codes that rest on knowing which answers refuse.
 const ANSWERS: &[&str] = &["loss", "needless-retransmission", "retry-exceeded", "timeouts", "go-back-n-violated"];
 
 /// Whether most packets were recorded at two points.
 pub fn is_doubled(a: &Analyzer) -> bool {
+    if a.echoes().doubled() {
+        return true;
+    }
     // only where PSNs keep an order is a copy known for one
     let of = |n: fn(&Flow) -> u64| a.flows().filter(|f| f.ordered()).map(n).sum::<u64>();
     let candidates = of(|f| f.requests + f.responses);
@@ -63,28 +73,34 @@ pub fn is_sampled(a: &Analyzer) -> bool {
 pub fn lower(a: &Analyzer, out: &mut [Finding]) {
     // a receiver that asks for a packet again has said itself that it was lost
     let asked = a.flows().any(|f| f.naks.psn_sequence_error > 0);
-    let mut apply = |codes: &[&str], why: &str| {
-        let doubted = |f: &&mut Finding| f.severity > Severity::Note && codes.contains(&f.code);
+    let mut apply = |codes: &[&str], why: &str, of: &dyn Fn(Option<u32>) -> bool| {
+        let doubted = |f: &&mut Finding| f.severity > Severity::Note && codes.contains(&f.code) && of(f.flow);
         for f in out.iter_mut().filter(doubted).filter(|f| f.code != "loss" || !asked) {
             f.severity = Severity::Note;
             f.detail.push_str(why);
         }
     };
+    let all = |_: Option<u32>| true;
     if is_doubled(a) {
         let why = " A note only: the capture holds most packets twice, and copies look like repeats.";
-        apply(COPIES, why);
+        apply(COPIES, why, &all);
         let of = |n: fn(&Flow) -> u64| a.flows().filter(|f| f.ordered()).map(n).sum::<u64>();
         // copies that were known for such have been left out of everything else
-        if of(|f| u64::from(f.recorded_at.unsure)) > 0
-            || of(|f| f.duplicates) * 20 < of(|f| f.requests + f.responses) * 9
-        {
-            apply(REPETITION, why);
-        }
+        let few_known = of(|f| f.duplicates) * 20 < of(|f| f.requests + f.responses) * 9;
+        let unsure = |f: &Flow| f.recorded_at.unsure > 0;
+        apply(REPETITION, why, &|id| {
+            let flow = id.and_then(|id| a.flow(id));
+            few_known || flow.is_none_or(|f| unsure(f) || a.peer(f).is_some_and(unsure))
+        });
     }
     if is_sampled(a) {
-        apply(ABSENCE, " A note only: the capture is a sample, and what it left out looks like loss.");
+        apply(ABSENCE, " A note only: the capture is a sample, and what it left out looks like loss.", &all);
     }
     if a.quality().answers_cut > 0 {
-        apply(ANSWERS, " A note only: the capture cut acknowledges before the byte that tells an ACK from a NAK.");
+        apply(
+            ANSWERS,
+            " A note only: the capture cut acknowledges before the byte that tells an ACK from a NAK.",
+            &all,
+        );
     }
 }

@@ -70,7 +70,7 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
     lossy.sort_by_key(|(f, _)| f.key.addresses.ordered());
     let mut sent_to: Map<_, u64> = super::map();
     for f in a.flows().filter(|f| f.ordered() && !lossy.is_empty()) {
-        *sent_to.entry(f.key.addresses).or_insert(0) += f.requests + f.responses;
+        *sent_to.entry(f.key.addresses).or_insert(0) += (f.requests + f.responses).saturating_sub(f.duplicates);
     }
     let mut groups: Vec<&[(&Flow, Lost)]> = lossy.chunk_by(|x, y| x.0.key.addresses == y.0.key.addresses).collect();
     // the worst pair of hosts first

@@ -43,10 +43,11 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
                 packets: evidence([f], &[Happened::Late]),
             });
         }
-        if f.duplicates > 0 {
+        // where the recorder doubles everything, nothing is known of the network
+        if f.duplicates > 0 && !doubled {
             out.push(Finding {
                 code: "network-duplicates",
-                severity: if doubled { Severity::Note } else { Severity::Warning },
+                severity: Severity::Warning,
                 title: format!("{}: {} by the network", name(f), count(f.duplicates, "packet was copied", "packets were copied")),
                 detail: "The same packet came twice (same IP identification, or at once and without cause), so it was not the sender. Look for a loop, a flooding switch, a bond in the wrong mode, or a mirror that records twice.".to_owned(),
                 flow: Some(f.id),

@@ -12,7 +12,8 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
     let a = seen.analysis;
     for f in a.flows().filter(|f| f.rnr_naks > 0) {
         let peer = a.peer(f);
-        let sent = peer.map_or(0, |p| p.requests);
+        let sent = peer.map_or(0, |p| p.requests.saturating_sub(p.duplicates));
+        let naks = f.rnr_naks.saturating_sub(f.trouble.as_ref().map_or(0, |t| t.copied_rnr));
         let first = f.trouble.as_ref().and_then(|t| t.events.first(Happened::Rnr));
         let code = first.map_or(0, |e| u8::try_from(e.value).unwrap_or(0));
         let timer = i64::from(rnr_timer_10us(code)) * 10_000;
@@ -24,7 +25,7 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
             time(timer),
             count(again, "packet was", "packets were"),
             if sent > 0 {
-                format!("; {:.0} % of the requests met no buffer", f.rnr_naks as f64 * 100.0 / sent as f64)
+                format!("; {:.0} % of the requests met no buffer", naks as f64 * 100.0 / sent as f64)
             } else {
                 String::new()
             },
@@ -42,7 +43,7 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
         out.push(Finding {
             code: "rnr",
             severity: Severity::Warning,
-            title: format!("{who} was not ready to receive: {} to {}", count(f.rnr_naks, "RNR NAK", "RNR NAKs"), f.dst),
+            title: format!("{who} was not ready to receive: {} to {}", count(naks, "RNR NAK", "RNR NAKs"), f.dst),
             detail,
             flow: Some(f.id),
             packets: packets.clone(),
