@@ -207,3 +207,125 @@ fn every_field_equals_tsharks() {
     }
     assert!(report.is_empty(), "{report}");
 }
+
+/// Output of a program, with its name in the head made ours.
+fn printed(mut c: Command, file: &Path, args: &[&str]) -> String {
+    let out = c.arg("-n").arg("-r").arg(file).args(args).output().unwrap();
+    assert!(out.status.success(), "{args:?}: {}", String::from_utf8_lossy(&out.stderr));
+    String::from_utf8(out.stdout).unwrap()
+}
+
+fn ours() -> Command {
+    let mut program = std::env::current_exe().unwrap();
+    program.pop();
+    program.pop();
+    program.push("roce-dissect");
+    assert!(program.exists(), "roce-dissect is missing: cargo build --workspace --bins");
+    let mut c = Command::new(program);
+    c.env("TZ", "UTC");
+    c
+}
+
+/// Captures for the formats: each kind of header, VLAN, IPv6 and what is not RoCE beside it.
+const OF_FORMATS: &[&str] =
+    &["op_write.pcap", "op_send_inv.pcap", "rc_atomic_cas.pcap", "nak_remote_access_write.pcap", "vlan_ipv6_ud.pcap"];
+
+/// All columns but protocol and info, which say more here.
+#[test]
+fn tabs_and_psml_have_tsharks_columns() {
+    let dir = tempfile::tempdir().unwrap();
+    if tshark_fields(dir.path()).is_none() {
+        return;
+    }
+    for name in OF_FORMATS {
+        let file = here().join("captures").join(name);
+        for time in ["r", "ad", "d", "dd", "e", "u", "ud"] {
+            let args = ["-t", time, "-T", "tabs"];
+            let [a, b] = [ours(), tshark(dir.path())].map(|c| printed(c, &file, &args));
+            let columns = |s: &str| -> Vec<String> {
+                s.lines().map(|l| l.split('\t').take(5).collect::<Vec<_>>().join("\t")).collect()
+            };
+            assert!(!a.is_empty());
+            assert_eq!(columns(&a), columns(&b), "{name} {args:?}");
+        }
+        let filter = ["-Y", "infiniband", "-T", "psml"];
+        let [a, b] = [ours(), tshark(dir.path())].map(|c| printed(c, &file, &filter));
+        let plain = |s: &str| -> Vec<String> {
+            // what tshark says behind the queue pair is less, and of an opcode in other words
+            let info = |l: &str| l.starts_with("<section>") && l.contains("QP=");
+            s.lines().filter(|l| !l.starts_with("<psml") && !info(l)).map(str::to_owned).collect()
+        };
+        assert!(a.contains("<section>RRoCE</section>"));
+        assert_eq!(plain(&a), plain(&b), "{name}");
+    }
+}
+
+/// Attributes of the elements with a name, a list for each packet.
+fn elements(pdml: &str) -> Vec<Vec<(String, BTreeMap<String, String>)>> {
+    let mut all = Vec::new();
+    for line in pdml.lines().map(str::trim) {
+        if line == "<packet>" {
+            all.push(Vec::new());
+        }
+        let Some(rest) = line.strip_prefix("<field ").or(line.strip_prefix("<proto ")) else { continue };
+        let mut attributes = BTreeMap::new();
+        let mut parts = rest.split('"');
+        while let (Some(key), Some(value)) = (parts.next(), parts.next()) {
+            attributes.insert(key.trim_matches([' ', '=']).to_owned(), value.to_owned());
+        }
+        // words for people; ours are other ones
+        attributes.remove("showname");
+        let name = attributes.remove("name").unwrap_or_default();
+        if let Some(packet) = all.last_mut() {
+            packet.push((name, attributes));
+        }
+    }
+    all
+}
+
+/// Places, bytes and values of the fields of Ethernet, IP, UDP and InfiniBand, in their order.
+#[test]
+fn pdml_has_tsharks_fields_places_and_bytes() {
+    let dir = tempfile::tempdir().unwrap();
+    let Some(theirs) = tshark_fields(dir.path()) else { return };
+    // what is calculated has no place here; the rest is in known-differences.toml, or a wider picture of the same bytes
+    let calculated = |n: &str| n.ends_with(".status") || n.starts_with("udp.time_") || n == "udp.stream";
+    let other = ["data.len", "infiniband.deth.q_key", "infiniband.immdt", "infiniband.ieth", "ip.version", "ipv6.flow"];
+    let groups = ["geninfo", "num", "len", "caplen", "timestamp"];
+    let compared = |n: &str| {
+        let layer = n.split('.').next().unwrap_or(n);
+        groups.contains(&n)
+            || theirs.contains(n)
+                && registry::find(n).is_some()
+                && ["eth", "vlan", "ip", "ipv6", "udp", "infiniband", "data"].contains(&layer)
+                && !calculated(n)
+                && !other.contains(&n)
+    };
+    let mut fields = 0;
+    for name in OF_FORMATS {
+        let file = here().join("captures").join(name);
+        let args = ["-Y", "infiniband.bth && !infiniband.mad", "-T", "pdml"];
+        let [a, b] = [ours(), tshark(dir.path())].map(|c| elements(&printed(c, &file, &args)));
+        assert_eq!(a.len(), b.len(), "{name}");
+        assert!(!a.is_empty(), "{name}");
+        for (n, (a, b)) in a.into_iter().zip(b).enumerate() {
+            let by_name = |l: Vec<(String, BTreeMap<String, String>)>| {
+                let mut m: BTreeMap<String, Vec<BTreeMap<String, String>>> = BTreeMap::new();
+                for (name, attributes) in l.into_iter().filter(|(n, _)| compared(n)) {
+                    m.entry(name).or_default().push(attributes);
+                }
+                m
+            };
+            let (a, b) = (by_name(a), by_name(b));
+            fields += a.len();
+            for (field, a) in a {
+                // hidden ones repeat others for the sake of filters
+                if !b.contains_key(&field) && a.iter().all(|a| a.contains_key("hide")) {
+                    continue;
+                }
+                assert_eq!(Some(&a), b.get(&field), "{name}: {field} of packet {n} of those shown");
+            }
+        }
+    }
+    assert!(fields > 1000, "{fields} fields compared");
+}

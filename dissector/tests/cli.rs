@@ -307,7 +307,9 @@ fn hostile_packets_neither_panic_nor_reach_the_terminal() {
     let frames = hostile();
     std::fs::write(&file, pcap(&frames)).unwrap();
     let f = file.display().to_string();
-    for args in [&[][..], &["-x"], &["-V"], &["-V", "-x"], &["-T", "json"], &["-T", "ek"]] {
+    for args in
+        [&[][..], &["-x"], &["-V"], &["-V", "-x"], &["-T", "json"], &["-T", "ek"], &["-T", "psml"], &["-T", "pdml"]]
+    {
         let o = run(&[&[f.as_str()], args].concat());
         assert!(o.status.success(), "{args:?}: {}", String::from_utf8_lossy(&o.stderr));
         let text = String::from_utf8(o.stdout).unwrap();
@@ -491,7 +493,15 @@ fn what_a_pcapng_file_says_is_shown_and_does_not_reach_the_terminal() {
         stdout(&["-r", f, "-Y", "frame.comment contains \"first\"", "-T", "fields", "-e", "frame.number"]),
         "1\n"
     );
-    for format in [&["-V"][..], &["-V", "-x"], &["-T", "json"], &["-T", "ek"], &["-T", "csv", "-e", "frame.comment"]] {
+    for format in [
+        &["-V"][..],
+        &["-V", "-x"],
+        &["-T", "json"],
+        &["-T", "ek"],
+        &["-T", "psml"],
+        &["-T", "pdml"],
+        &["-T", "csv", "-e", "frame.comment"],
+    ] {
         let text = stdout(&[&["-r", f][..], format].concat());
         assert!(!text.contains(|c: char| c.is_control() && c != '\n' && c != '\r'), "{format:?}: {text:?}");
         assert!(!text.contains('\u{202e}'), "{format:?}: {text:?}");

@@ -36,7 +36,7 @@ fn fields(frame: &[u8], names: &[&str]) -> String {
 
 /// The one-line text from the protocol on.
 fn line_of(frame: &[u8], wire: usize, link: u16) -> String {
-    let text = print(frame, wire, link, Format::Line(Line { time: TimeStyle::Relative, hex: false }));
+    let text = print(frame, wire, link, Format::Line(Line { time: TimeStyle::Relative, hex: false, tabs: false }));
     text.split_once("→").unwrap().1.split_whitespace().skip(1).collect::<Vec<_>>().join(" ")
 }
 

@@ -3,6 +3,7 @@
 use dissector::capture::{Record, Timestamp};
 use dissector::cli::session::{Job, Session};
 use dissector::output::text::{Line, TimeStyle};
+use dissector::output::xml::{Pdml, Psml};
 use dissector::output::{Format, json::Json, tree::Detail};
 use dissector::service::DecodeAs;
 use dissector::wire::ROCE_UDP_PORT;
@@ -35,10 +36,12 @@ pub fn packet(back: bool, opcode: u8, qp: u8, psn: u8, after: &[u8]) -> Vec<u8> 
 /// ends of lines comes out, and what claims to be UTF-8 is.
 pub fn show(frames: &[Vec<u8>], rules: &DecodeAs) {
     let formats = [
-        Format::Line(Line { time: TimeStyle::Relative, hex: false }),
+        Format::Line(Line { time: TimeStyle::Relative, hex: false, tabs: false }),
         Format::Tree(Detail { hex: true, only: Vec::new() }),
         Format::Json(Json { fields: Vec::new(), ek: false }),
         Format::Json(Json { fields: Vec::new(), ek: true }),
+        Format::Psml(Psml { time: TimeStyle::Relative }),
+        Format::Pdml(Pdml { file: String::new() }),
     ];
     for format in formats {
         let mut session = Session::new(Job::new(format, None, ROCE_UDP_PORT, false), rules.clone());

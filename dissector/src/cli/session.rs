@@ -83,7 +83,7 @@ impl Job {
         if let Some(f) = &filter {
             wanted.extend(f.wanted());
         }
-        let icrc = matches!(format, Format::Line(_))
+        let icrc = matches!(format, Format::Line(_) | Format::Psml(_))
             || wanted.has_group(columns::GROUP)
             || wanted.has_any(&[&analysis::ICRC_STATUS, &analysis::ICRC_CALCULATED, &analysis::ICRC_REASON]);
         let direct = match &format {
@@ -210,7 +210,7 @@ impl Job {
     /// Whether it matters what a payload is, or what became of a flow: then earlier packets do.
     pub fn remembers(&self) -> bool {
         let plain = [&transport::DATA, &transport::DATA_DATA, &transport::DATA_LEN];
-        matches!(self.format, Format::Line(_))
+        matches!(self.format, Format::Line(_) | Format::Psml(_))
             || self.wanted.has_any(analysis::FROM_ANALYSIS)
             || self.wanted.has_any(&plain)
             || self.streams
@@ -220,8 +220,7 @@ impl Job {
 
     /// Whether a packet's text needs no other packet.
     pub fn independent(&self) -> bool {
-        let line = matches!(&self.format, Format::Line(l) if l.time == TimeStyle::DeltaShown);
-        !line && !self.remembers() && !self.wanted.has(&frame_fields::TIME_DELTA_DISPLAYED)
+        !self.remembers() && !self.wanted.has(&frame_fields::TIME_DELTA_DISPLAYED)
     }
 }
 

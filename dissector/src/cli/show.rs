@@ -17,6 +17,7 @@ use super::session::{Clock, Job, Lane, Session};
 use crate::capture::{Chunk, Interface, Reader, Record, Writer};
 use crate::filter::Filter;
 use crate::output::text::{Line, TimeStyle};
+use crate::output::xml::{Pdml, Psml};
 use crate::output::{Format, columns::Columns, csv::Csv, field, json::Json, tree::Detail};
 use crate::service::DecodeAs;
 use crate::wire::ROCE_UDP_PORT;
@@ -27,6 +28,12 @@ pub enum OutputFormat {
     /// One line a packet, or the tree with -V.
     #[default]
     Text,
+    /// One line a packet, with tabs between the columns.
+    Tabs,
+    /// The columns of that line as XML.
+    Psml,
+    /// Every field as XML.
+    Pdml,
     /// The fields of -e, in columns.
     Fields,
     /// JSON, nested as the tree is.
@@ -130,7 +137,7 @@ pub struct Args {
     /// Time column: r relative, a absolute, ad with date, u UTC, ud with date, d delta, dd delta shown, e epoch.
     #[arg(short = 't', value_name = "FORMAT", value_enum, default_value = "r", hide_possible_values = true)]
     time: TimeFormat,
-    /// Format: text, fields, json, ek or csv.
+    /// Format: text, tabs, fields, json, ek, csv, psml or pdml.
     #[arg(short = 'T', value_name = "FORMAT", value_enum, default_value = "text", hide_possible_values = true)]
     format: OutputFormat,
     /// A field to print (several -e: several columns).
@@ -157,7 +164,8 @@ impl Args {
         if !self.columns.is_empty() && self.format != OutputFormat::Fields {
             bail!("-E goes with -T fields");
         }
-        if !fields.is_empty() && self.format == OutputFormat::Text {
+        let line = matches!(self.format, OutputFormat::Text | OutputFormat::Tabs);
+        if !fields.is_empty() && (line || matches!(self.format, OutputFormat::Psml | OutputFormat::Pdml)) {
             bail!("-e goes with -T fields, json, ek or csv");
         }
         if fields.is_empty() && matches!(self.format, OutputFormat::Fields | OutputFormat::Csv) {
@@ -167,13 +175,20 @@ impl Args {
             return Ok(Format::Quiet);
         }
         Ok(match self.format {
-            OutputFormat::Text if self.tree || !self.only.is_empty() => {
+            OutputFormat::Text | OutputFormat::Tabs if self.tree || !self.only.is_empty() => {
                 for name in &self.only {
                     field(name).map_err(|e| anyhow!("-O: {e}"))?;
                 }
                 Format::Tree(Detail { hex: self.hex, only: self.only.clone() })
             }
-            OutputFormat::Text => Format::Line(Line { time: self.time.into(), hex: self.hex }),
+            OutputFormat::Text | OutputFormat::Tabs => {
+                Format::Line(Line { time: self.time.into(), hex: self.hex, tabs: self.format == OutputFormat::Tabs })
+            }
+            OutputFormat::Psml => Format::Psml(Psml { time: self.time.into() }),
+            OutputFormat::Pdml => {
+                let file = self.read.as_deref().or(self.file.as_deref()).unwrap_or(std::path::Path::new("-"));
+                Format::Pdml(Pdml { file: file.display().to_string() })
+            }
             OutputFormat::Fields => {
                 let mut c = Columns::new(fields);
                 for option in &self.columns {

@@ -12,6 +12,7 @@ pub mod text;
 pub mod time;
 pub mod tree;
 pub mod value;
+pub mod xml;
 
 use crate::dissect::{Field, Input, Tree, Wanted, registry};
 
@@ -28,6 +29,10 @@ pub enum Format {
     Csv(csv::Csv),
     /// JSON as tshark shapes it.
     Json(json::Json),
+    /// The one-line text as XML.
+    Psml(xml::Psml),
+    /// The whole tree as XML.
+    Pdml(xml::Pdml),
     /// Nothing.
     Quiet,
 }
@@ -37,8 +42,8 @@ impl Format {
     pub fn wanted(&self) -> Wanted {
         match self {
             Self::Line(l) => l.wanted(),
-            Self::Quiet => Wanted::NONE,
-            Self::Tree(_) => Wanted::ALL,
+            Self::Quiet | Self::Psml(_) => Wanted::NONE,
+            Self::Tree(_) | Self::Pdml(_) => Wanted::ALL,
             Self::Columns(c) => set(&c.fields),
             Self::Csv(c) => set(&c.fields),
             Self::Json(j) if j.fields.is_empty() => Wanted::ALL,
@@ -56,6 +61,8 @@ impl Format {
             Self::Columns(c) => c.header(out),
             Self::Csv(c) => c.header(out),
             Self::Json(j) => j.begin(out),
+            Self::Psml(p) => p.begin(out),
+            Self::Pdml(p) => p.begin(out),
             Self::Line(_) | Self::Tree(_) | Self::Quiet => {}
         }
     }
@@ -68,6 +75,8 @@ impl Format {
             Self::Columns(c) => c.packet(tree, out),
             Self::Csv(c) => c.packet(tree, out),
             Self::Json(j) => j.packet(input, tree, out),
+            Self::Psml(p) => p.packet(input, out),
+            Self::Pdml(p) => p.packet(input, tree, out),
             Self::Quiet => {}
         }
     }
@@ -83,8 +92,11 @@ impl Format {
 
     /// What comes after the last packet; `any` if there was one.
     pub fn end(&self, any: bool, out: &mut Vec<u8>) {
-        if let Self::Json(j) = self {
-            j.end(any, out);
+        match self {
+            Self::Json(j) => j.end(any, out),
+            Self::Psml(p) => p.end(out),
+            Self::Pdml(p) => p.end(out),
+            _ => {}
         }
     }
 }

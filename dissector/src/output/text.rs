@@ -52,6 +52,8 @@ pub struct Line {
     pub time: TimeStyle,
     /// Bytes below the line.
     pub hex: bool,
+    /// A tab between columns in place of a space (`-T tabs`).
+    pub tabs: bool,
 }
 
 impl Line {
@@ -68,10 +70,11 @@ impl Line {
         let (src, dst) = summary::endpoints(input);
         let mut info = String::new();
         summary::info(input, &mut info);
+        let gap = if self.tabs { '\t' } else { ' ' };
         // writing to a Vec cannot fail; the digits of a time are ASCII
         let _ = writeln!(
             out,
-            "{:>5} {:>10} {src:>12} → {dst:<12} {} {} {}",
+            "{:>5}{gap}{:>10}{gap}{src:>12}{gap}→{gap}{dst:<12}{gap}{}{gap}{}{gap}{}",
             r.number,
             String::from_utf8_lossy(&time),
             summary::protocol(input),

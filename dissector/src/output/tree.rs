@@ -52,6 +52,14 @@ fn line(n: &Node<'_>, out: &mut Vec<u8>) {
     if n.generated {
         out.push(b'[');
     }
+    words(n, out);
+    if n.generated {
+        out.push(b']');
+    }
+}
+
+/// What a line says, without the brackets of what was derived.
+pub(super) fn words(n: &Node<'_>, out: &mut Vec<u8>) {
     picture(n, out);
     if let Some(label) = &n.label {
         out.extend_from_slice(printable(label).as_bytes());
@@ -67,9 +75,6 @@ fn line(n: &Node<'_>, out: &mut Vec<u8>) {
                 meaning(n, v, out);
             }
         }
-    }
-    if n.generated {
-        out.push(b']');
     }
 }
 
