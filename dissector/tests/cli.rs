@@ -151,6 +151,16 @@ fn counts_times_and_ports() {
     let f = capture("op_write.pcap");
     assert_eq!(stdout(&[&f, "-c", "3"]).lines().count(), 3);
     assert_eq!(stdout(&[&f, "-q"]), "");
+    // so does tshark 4.0: a form of printing that is asked for is printed
+    for asked in [&["-P"][..], &["-T", "text"], &["-T", "fields", "-e", "frame.number"]] {
+        assert_eq!(stdout(&[&[&f, "-q", "-c", "1"], asked].concat()).lines().count(), 1, "{asked:?}");
+    }
+    let written = tempfile::tempdir().unwrap();
+    let w = written.path().join("w.pcap").display().to_string();
+    assert_eq!(stdout(&[&f, "-c", "1", "-w", &w]), "");
+    assert_eq!(stdout(&[&f, "-c", "1", "-w", &w, "-T", "fields", "-e", "frame.number"]), "1\n");
+    assert_eq!(stdout(&[&w, "-T", "fields", "-e", "frame.number"]), "1\n");
+    assert_eq!(stdout(&[&f, "-c", "1", "-u", "s", "-M", "100", "--color"]), stdout(&[&f, "-c", "1"]));
     let time = |t: &str| {
         let line = stdout(&[&f, "-t", t, "-c", "2"]).lines().nth(1).unwrap().to_owned();
         line.split("10.10").next().unwrap().split_whitespace().skip(1).map(str::to_owned).collect::<Vec<_>>().join(" ")

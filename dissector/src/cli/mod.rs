@@ -142,6 +142,12 @@ const INSTEAD: &[(&[&str], &str)] = &[
         "captures are read here; `roce-top -i IF` shows live traffic",
     ),
     (&["-j", "-J"], "-e FIELD picks the fields of -T json"),
+    (
+        &["--disable-protocol", "--enable-protocol", "--only-protocols", "--enable-heuristic"],
+        "every protocol is always on and nothing is guessed; --decode-as says what RoCE carries",
+    ),
+    (&["--no-duplicate-keys"], "-T ek and -e FIELD with -T json print the values of one name as a list"),
+    (&["--export-objects", "-U"], "only packets are written (-w)"),
     (&["-G"], "`roce-dissect fields` lists the fields"),
     (&["-X", "-K", "-H", "-C"], "no scripts, keys, host names or profiles change what is shown here"),
 ];

@@ -122,7 +122,16 @@ pub struct Args {
     /// Accepted for tshark's sake: what a payload is, is never guessed.
     #[arg(long = "disable-heuristic", value_name = "NAME", hide = true)]
     no_guess: Vec<String>,
-    /// Print no packets.
+    /// Accepted for tshark's sake: times are in seconds.
+    #[arg(short = 'u', value_name = "FORMAT", value_parser = ["s"], hide = true)]
+    seconds: Option<String>,
+    /// Accepted for tshark's sake: memory is bounded without it.
+    #[arg(short = 'M', value_name = "N", hide = true)]
+    reset_after: Option<u64>,
+    /// Accepted for tshark's sake: no line is coloured, as none is by tshark where nobody looks on.
+    #[arg(long = "color", hide = true)]
+    colour: bool,
+    /// Print no packets, unless -P, -V, -x, -O or -T asks for them.
     #[arg(short = 'q')]
     quiet: bool,
     /// Write the packets (those that match) to a file: pcapng if its name ends so, else pcap.
@@ -131,15 +140,15 @@ pub struct Args {
     /// Kind of file that -w writes, if its name does not say: pcap or pcapng.
     #[arg(short = 'F', value_name = "TYPE", value_enum, requires = "write", hide_possible_values = true)]
     file_type: Option<FileType>,
-    /// Print packets although -w is given.
+    /// Print packets although -w or -q is given (so do -V, -x, -O and -T).
     #[arg(short = 'P')]
     print: bool,
     /// Time column: r relative, a absolute, ad with date, u UTC, ud with date, d delta, dd delta shown, e epoch.
     #[arg(short = 't', value_name = "FORMAT", value_enum, default_value = "r", hide_possible_values = true)]
     time: TimeFormat,
-    /// Format: text, tabs, fields, json, ek, csv, psml or pdml.
-    #[arg(short = 'T', value_name = "FORMAT", value_enum, default_value = "text", hide_possible_values = true)]
-    format: OutputFormat,
+    /// Format: text (unless said otherwise), tabs, fields, json, ek, csv, psml or pdml.
+    #[arg(short = 'T', value_name = "FORMAT", value_enum, hide_possible_values = true)]
+    format: Option<OutputFormat>,
     /// A field to print (several -e: several columns).
     #[arg(short = 'e', value_name = "FIELD")]
     fields: Vec<String>,
@@ -161,20 +170,23 @@ pub struct Args {
 impl Args {
     fn format(&self) -> anyhow::Result<Format> {
         let fields = self.fields.iter().map(|n| field(n)).collect::<Result<Vec<_>, _>>().map_err(|e| anyhow!(e))?;
-        if !self.columns.is_empty() && self.format != OutputFormat::Fields {
+        let format = self.format.unwrap_or_default();
+        if !self.columns.is_empty() && format != OutputFormat::Fields {
             bail!("-E goes with -T fields");
         }
-        let line = matches!(self.format, OutputFormat::Text | OutputFormat::Tabs);
-        if !fields.is_empty() && (line || matches!(self.format, OutputFormat::Psml | OutputFormat::Pdml)) {
+        let line = matches!(format, OutputFormat::Text | OutputFormat::Tabs);
+        if !fields.is_empty() && (line || matches!(format, OutputFormat::Psml | OutputFormat::Pdml)) {
             bail!("-e goes with -T fields, json, ek or csv");
         }
-        if fields.is_empty() && matches!(self.format, OutputFormat::Fields | OutputFormat::Csv) {
+        if fields.is_empty() && matches!(format, OutputFormat::Fields | OutputFormat::Csv) {
             bail!("-T fields and -T csv need fields: -e FIELD (`roce-dissect fields` lists all)");
         }
-        if self.quiet || (self.write.is_some() && !self.print) {
+        // as tshark: who asks for a form of printing gets it, whatever else there is
+        let asked = self.print || self.tree || self.hex || !self.only.is_empty() || self.format.is_some();
+        if !asked && (self.quiet || self.write.is_some()) {
             return Ok(Format::Quiet);
         }
-        Ok(match self.format {
+        Ok(match format {
             OutputFormat::Text | OutputFormat::Tabs if self.tree || !self.only.is_empty() => {
                 for name in &self.only {
                     field(name).map_err(|e| anyhow!("-O: {e}"))?;
@@ -182,7 +194,7 @@ impl Args {
                 Format::Tree(Detail { hex: self.hex, only: self.only.clone() })
             }
             OutputFormat::Text | OutputFormat::Tabs => {
-                Format::Line(Line { time: self.time.into(), hex: self.hex, tabs: self.format == OutputFormat::Tabs })
+                Format::Line(Line { time: self.time.into(), hex: self.hex, tabs: format == OutputFormat::Tabs })
             }
             OutputFormat::Psml => Format::Psml(Psml { time: self.time.into() }),
             OutputFormat::Pdml => {
