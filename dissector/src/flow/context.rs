@@ -70,7 +70,10 @@ pub(super) fn is_copy(f: &Flow, c: &Context<'_>, before: Option<Sent>) -> bool {
     if f.transport == Transport::Uc {
         return true; // UC never sends again
     }
-    let Some(before) = before else { return false };
+    let Some(before) = before else {
+        // too long ago to be remembered
+        return c.is_behind(f);
+    };
     if let Some(id) = c.net.ip_id {
         if f.ip_id.varies() {
             return id == before.ip_id;

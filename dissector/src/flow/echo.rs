@@ -2,7 +2,8 @@
 //! of both ends), or copied by the network. What a sender sends again has the same PSN and payload, and so, by the IBTA's
 //! ICRC over all that does not change on the way, the same bytes from BTH on; what tells a copy from it is
 //!
-//! - the IP identification, where the sender numbers its packets: the ICRC covers it, and a copy has the same,
+//! - the IP identification, where the sender numbers its packets: the ICRC covers it, and a copy has the same; where it counts
+//!   them, one that is behind was sent before, and the table need not be asked,
 //! - the point of recording, where packets come from two of them in turn: a sender has one way at a time,
 //! - the company it is in, once most packets were copies, or both requests and answers came in pairs.
 
@@ -112,6 +113,12 @@ impl Echoes {
         echo.is_some() && (certain || self.doubled())
     }
 
+    /// Notes a packet of a sender that counts its packets, which tells without a look into the table whether it came before.
+    pub fn told(&mut self, copy: bool) {
+        self.asked += 1;
+        self.copies += u64::from(copy);
+    }
+
     /// Whether most packets so far came twice.
     pub const fn doubled(&self) -> bool {
         let [answers, requests] = self.came;
@@ -122,6 +129,59 @@ impl Echoes {
     /// Packets that are copies for certain, and those that this was asked about.
     pub const fn counts(&self) -> (u64, u64) {
         (self.copies, self.asked)
+    }
+}
+
+/// Words of [`Ids`].
+const WORDS: usize = 4;
+/// Identifications that they remember.
+const SPAN: u16 = 256;
+const _: () = assert!(SPAN as usize == 64 * WORDS);
+
+/// Which of the latest IP identifications of a sender that counts have come, a bit each.
+#[derive(Clone, Debug, Default)]
+pub struct Ids([u64; WORDS]);
+
+impl Ids {
+    fn place(id: u16) -> (usize, u64) {
+        (usize::from(id / 64) % WORDS, 1 << (id % 64))
+    }
+
+    /// Notes `id`, where `latest` is the highest so far.
+    pub fn take(&mut self, latest: u16, id: u16) {
+        let ahead = id.wrapping_sub(latest);
+        if ahead.cast_signed() > 0 {
+            // what was noted a round ago at the places between gives way
+            if ahead >= SPAN {
+                self.0 = [0; WORDS];
+            } else {
+                let mut next = latest.wrapping_add(1);
+                let mut left = ahead;
+                while left > 0 {
+                    let here = left.min(64 - next % 64);
+                    let (word, bit) = Self::place(next);
+                    let mask = if here == 64 { u64::MAX } else { ((1 << here) - 1) * bit };
+                    if let Some(w) = self.0.get_mut(word) {
+                        *w &= !mask;
+                    }
+                    next = next.wrapping_add(here);
+                    left -= here;
+                }
+            }
+        }
+        let (word, bit) = Self::place(id);
+        if let Some(w) = self.0.get_mut(word) {
+            *w |= bit;
+        }
+    }
+
+    /// Whether `id`, which is not above `latest`, has come; `None` if that is too long ago to be known.
+    pub fn came(&self, latest: u16, id: u16) -> Option<bool> {
+        if latest.wrapping_sub(id) >= SPAN {
+            return None;
+        }
+        let (word, bit) = Self::place(id);
+        self.0.get(word).map(|w| w & bit != 0)
     }
 }
 
@@ -184,6 +244,31 @@ mod tests {
         let net = f.net.as_ref().expect("IPv4");
         point.take(&f, net.ttl);
         e.hear(place, point.point(), &f, net, &p)
+    }
+
+    #[test]
+    fn identifications_are_remembered_for_a_while() {
+        let mut ids = Ids::default();
+        let mut latest = 65_000_u16;
+        ids.take(latest, latest);
+        let mut came = std::collections::BTreeSet::from([0]);
+        // every third, over the wrap, and one that comes late
+        for n in 1..2_000_u16 {
+            let (id, late) = (65_000_u16.wrapping_add(n * 3), n % 50 == 0);
+            ids.take(latest, id);
+            (latest, _) = (id, came.insert(n * 3));
+            if late {
+                ids.take(latest, id.wrapping_sub(4));
+                came.insert(n * 3 - 4);
+            }
+            for back in 0..600_u16.min(n * 3) {
+                let known = ids.came(latest, latest.wrapping_sub(back));
+                assert_eq!(known, (back < 256).then(|| came.contains(&(n * 3 - back))), "{n} {back}");
+            }
+        }
+        // a leap forgets everything
+        ids.take(latest, latest.wrapping_add(20_000));
+        assert_eq!(ids.came(latest.wrapping_add(20_000), latest.wrapping_add(19_990)), Some(false));
     }
 
     #[test]

@@ -6,7 +6,8 @@
 
 use crate::wire::Psn;
 
-const MARKS: usize = 8;
+const HALF: u8 = 4;
+const MARKS: usize = 2 * HALF as usize;
 
 /// Sent up to and including a PSN.
 #[derive(Clone, Copy, Debug, Default)]
@@ -47,7 +48,7 @@ pub struct Request {
 #[derive(Clone, Debug, Default)]
 pub struct Flight {
     marks: [Mark; MARKS],
-    used: usize,
+    used: u8,
     /// The latest mark is inside a message and moves with it.
     open: bool,
     begun: u32,
@@ -62,6 +63,10 @@ pub struct Flight {
 }
 
 impl Flight {
+    fn used(&self) -> usize {
+        usize::from(self.used)
+    }
+
     /// Takes note of a request.
     pub fn sent(&mut self, r: Request) {
         if self.begun == 0 && self.ended == 0 && self.bytes == 0 {
@@ -75,7 +80,7 @@ impl Flight {
             self.begun = self.begun.max(1);
         }
         let mark = Mark { psn: r.last, bytes: self.bytes, ended: self.ended };
-        let used = self.used;
+        let used = self.used();
         match self.marks.get_mut(..used).and_then(<[Mark]>::last_mut) {
             // a late one: what lies behind it was sent with it
             Some(latest) if r.last.distance(latest.psn) <= 0 => {
@@ -105,14 +110,14 @@ impl Flight {
     }
 
     fn push(&mut self, mark: Mark) {
-        if self.used == MARKS {
+        if self.used() == MARKS {
             // every second one goes; the newest stays
-            for to in 0..MARKS / 2 {
+            for to in 0..usize::from(HALF) {
                 self.marks.copy_within(to * 2 + 1..to * 2 + 2, to);
             }
-            self.used = MARKS / 2;
+            self.used = HALF;
         }
-        if let Some(slot) = self.marks.get_mut(self.used) {
+        if let Some(slot) = self.marks.get_mut(usize::from(self.used)) {
             *slot = mark;
             self.used += 1;
         }
@@ -120,11 +125,12 @@ impl Flight {
 
     /// Everything up to `psn` is answered.
     pub fn covered(&mut self, psn: Psn) {
-        let done = self.marks.iter().take(self.used).take_while(|m| m.psn.distance(psn) <= 0).count();
+        let used = self.used();
+        let done = self.marks.iter().take(used).take_while(|m| m.psn.distance(psn) <= 0).count();
         if let Some(m) = self.marks.get(..done).and_then(<[Mark]>::last) {
             self.covered = *m;
-            self.marks.copy_within(done..self.used, 0);
-            self.used -= done;
+            self.marks.copy_within(done..used, 0);
+            self.used = u8::try_from(used - done).unwrap_or(0);
             self.open &= self.used > 0;
         }
         if self.used == 0 {

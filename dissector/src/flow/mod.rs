@@ -223,18 +223,25 @@ impl Analyzer {
         if !believe {
             // what a broken packet says about itself is not believed: another PSN or opcode may have been meant
             if let Some(f) = self.flows.get_mut(i as usize) {
-                f.disbelieved += 1;
+                f.trouble.get_or_insert_default().disbelieved += 1;
             }
             return info;
         }
         let mut echo = None;
         // one CNP is like the other
-        if packet.op.is_some_and(|o| o.role() != Role::Notification)
+        if let Some(op) = packet.op.filter(|o| o.role() != Role::Notification)
             && let Some(f) = self.flows.get_mut(i as usize)
         {
-            echo = self.echoes.hear(place, f.recorded_at.point(), frame, net, packet);
-            let numbered = f.ip_id.varies() && net.ip_id != Some(0);
-            if self.echoes.is_copy(echo, numbered, f.recorded_at.alternates()) {
+            let came;
+            if let Some(id) = net.ip_id.filter(|_| f.ip_id.counts()) {
+                came = !f.ip_id.is_ahead(id) && f.came_before(packet.bth.psn(), op.role(), id);
+                self.echoes.told(came);
+            } else {
+                echo = self.echoes.hear(place, f.recorded_at.point(), frame, net, packet);
+                let numbered = f.ip_id.varies() && net.ip_id != Some(0);
+                came = self.echoes.is_copy(echo, numbered, f.recorded_at.alternates());
+            }
+            if came {
                 f.count_opcode(packet.bth.opcode());
                 copied(f, place, packet, echo);
                 info.repeat = Some(Repeat::Copied);
@@ -287,6 +294,7 @@ impl Analyzer {
             Role::Notification => notification::notification(f, peer, &ctx),
         }
         if let Some(id) = net.ip_id {
+            f.ids.get_or_insert_default().take(f.ip_id.latest().unwrap_or(id), id);
             f.ip_id.take(id);
         }
         if op.payload == Payload::Data && f.ordered() {
@@ -408,7 +416,7 @@ impl Analyzer {
         self.quality.answers_cut +=
             u64::from(packet.op.is_some_and(|o| o.kind == Kind::Ack) && packet.ext.aeth.is_none());
         let cut = matches!(packet.stop, Some(Stop::Truncated(_) | Stop::PayloadCut { .. }));
-        f.truncated += u64::from(cut);
+        f.truncated = f.truncated.saturating_add(u32::from(cut));
         self.quality.cut(cut, frame.bytes.len());
         let dscp = outer::dscp(net.tos);
         f.dscp = Some(dscp);
@@ -485,7 +493,10 @@ fn copied(f: &mut Flow, place: Place, packet: &Packet<'_>, echo: Option<echo::Ec
     // an acknowledge may come twice for many reasons; copies of it are not counted
     if op.kind != Kind::Ack {
         f.duplicates += 1;
-        f.note(event(Happened::Duplicate, place, packet.bth.psn(), echo.map_or(0, |e| e.of), 0));
+        let psn = packet.bth.psn();
+        let remembered = || f.recent.as_ref().and_then(|r| r.get(psn, op.role())).map(|s| s.number);
+        let other = echo.map(|e| e.of).or_else(remembered).unwrap_or(0);
+        f.note(event(Happened::Duplicate, place, psn, other, 0));
     }
 }
 
@@ -523,7 +534,8 @@ mod tests {
         let healthy = size_of::<Flow>()
             + size_of::<recent::Recent>()
             + size_of::<histogram::Histogram>()
-            + size_of::<flight::Flight>();
+            + size_of::<flight::Flight>()
+            + size_of::<echo::Ids>();
         assert!(healthy <= 2048, "{healthy} bytes: Flow alone {}", size_of::<Flow>());
         eprintln!("{healthy}");
     }

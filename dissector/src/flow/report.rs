@@ -126,7 +126,7 @@ impl Line {
             pair_by: f.paired_by.map(super::state::PairedBy::name),
             pair_confidence: f.pair_confidence(),
             reuse_of: f.reuse_of,
-            disbelieved: f.disbelieved,
+            disbelieved: f.trouble.as_ref().map_or(0, |t| t.disbelieved),
             path_mtu: mtu,
             goodput_bytes: f.goodput,
             retransmitted_after: Causes::of(f.repairs().causes),

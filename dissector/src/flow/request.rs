@@ -16,7 +16,7 @@ pub(super) fn request(f: &mut Flow, peer: Option<&mut Flow>, c: &Context<'_>, in
         f.asked_after = u32::try_from(c.place.at.since(f.first) / 1000).unwrap_or(u32::MAX);
     }
     f.requests += 1;
-    f.ack_reqs += u64::from(c.packet.bth.ack_req());
+    f.ack_reqs = f.ack_reqs.saturating_add(u32::from(c.packet.bth.ack_req()));
     let (psn, at, number) = (c.psn(), c.place.at, c.place.number);
     let answered = matches!(c.op.kind, Kind::ReadRequest | Kind::Atomic | Kind::Flush | Kind::AtomicWrite);
     if !f.ordered() {

@@ -32,7 +32,7 @@ pub(super) fn response(f: &mut Flow, mut peer: Option<&mut Flow>, c: &Context<'_
     let mut alarm = None;
     match aeth.syndrome().verdict() {
         Said::Rnr(code) => {
-            f.rnr_zero += u64::from(code == 0);
+            f.trouble.get_or_insert_default().rnr_zero += u64::from(code == 0);
             let other = peer.as_ref().and_then(|p| p.recent.as_ref()?.get(psn, Role::Request)).map_or(0, |s| s.number);
             f.note(c.event(Happened::Rnr, other, u64::from(code)));
             covered = psn.plus(-1);
@@ -152,7 +152,8 @@ fn acknowledge(p: &mut Flow, f: &mut Flow, c: &Context<'_>, psn: Psn, info: &mut
         // a request that the capture lacks
         let unseen = u64::from(beyond.unsigned_abs()) + 1;
         if p.acked.is_none_or(|a| psn.is_after(a)) {
-            p.acked_unseen = p.acked_unseen.max(unseen);
+            let t = p.trouble.get_or_insert_default();
+            t.acked_unseen = t.acked_unseen.max(unseen);
             f.note(c.event(Happened::AckOfUnseen, 0, unseen));
         }
     } else if beyond.unsigned_abs() <= sequence::FAR.unsigned_abs() {

@@ -1,5 +1,6 @@
 //! What is kept of one directed flow. Fixed in size but for small bounded lists, 2 KiB at the most.
 
+use super::echo::Ids;
 use super::event::{Event, Events, Happened};
 use super::flight::Flight;
 use super::histogram::Histogram;
@@ -8,7 +9,7 @@ use super::reaction::{Pace, Reaction};
 use super::reads::{MTUS, Reads, packets_of};
 use super::recent::Recent;
 use super::row::{Ecn, Endpoint, FlowRow, IcrcCounts, Naks, OpcodeCounts};
-use super::sequence::Sequence;
+use super::sequence::{Arrival, Sequence};
 use super::standing::Standing;
 use crate::capture::Timestamp;
 use crate::frame::mistake::Mistake;
@@ -95,14 +96,24 @@ impl IpId {
         self.up > 0
     }
 
+    /// The highest so far.
+    pub fn latest(self) -> Option<u16> {
+        self.seen.then_some(self.latest)
+    }
+
+    /// The sender counts its packets.
+    pub const fn counts(self) -> bool {
+        self.up >= 3 && self.up > self.down.saturating_mul(2)
+    }
+
     /// The sender counts, and gave this packet its number before one that has come already.
     pub const fn is_behind(self, id: u16) -> bool {
-        self.up >= 3 && self.up > self.down.saturating_mul(2) && id.wrapping_sub(self.latest).cast_signed() < 0
+        self.counts() && id.wrapping_sub(self.latest).cast_signed() < 0
     }
 
     /// The sender counts, and sent this packet after all that have come.
     pub const fn is_ahead(self, id: u16) -> bool {
-        self.up >= 3 && self.up > self.down.saturating_mul(2) && id.wrapping_sub(self.latest).cast_signed() > 0
+        self.counts() && id.wrapping_sub(self.latest).cast_signed() > 0
     }
 }
 
@@ -188,6 +199,13 @@ const TARGETS: usize = 4;
 pub struct Trouble {
     /// Evidence.
     pub events: Events,
+    /// Of these, with timer code 0.
+    pub rnr_zero: u64,
+    /// Packets whose wrong ICRC makes what they say about themselves unbelievable: they are in no count of
+    /// opcodes, requests, responses or PSNs.
+    pub disbelieved: u64,
+    /// Acknowledged PSNs beyond everything that the capture has.
+    pub acked_unseen: u64,
     /// RNR NAKs that are copies of others.
     pub copied_rnr: u64,
     /// Attempts for the PSN that is stuck.
@@ -355,28 +373,23 @@ pub struct Flow {
     /// ACKs.
     pub acks: u64,
     /// Requests with AckReq.
-    pub ack_reqs: u64,
+    pub ack_reqs: u32,
     /// NAKs.
     pub naks: Naks,
     /// RNR NAKs.
     pub rnr_naks: u64,
-    /// Of these, with timer code 0.
-    pub rnr_zero: u64,
     /// CNPs.
     pub cnps: u64,
     /// ECN codepoints, as numbered on the wire.
     pub ecn: [u64; 4],
     /// ICRC verdicts.
     pub icrc: IcrcCounts,
-    /// Packets whose wrong ICRC makes what they say about themselves unbelievable: they are in no count of
-    /// opcodes, requests, responses or PSNs.
-    pub disbelieved: u64,
     /// Of the wrong ones, FLUSHes with the kernel's own way of computing it.
     pub icrc_flush: u32,
     /// Messages of one packet were acknowledged.
     pub small_acked: bool,
     /// Cut packets.
-    pub truncated: u64,
+    pub truncated: u32,
 
     /// PSN space of the sender.
     pub req: Sequence,
@@ -388,8 +401,6 @@ pub struct Flow {
     pub duplicates: u64,
     /// Late first arrivals.
     pub reordered: u64,
-    /// Acknowledged PSNs beyond everything that the capture has.
-    pub acked_unseen: u64,
 
     /// Highest PSN of this sender that was acknowledged.
     pub acked: Option<Psn>,
@@ -437,6 +448,8 @@ pub struct Flow {
     pub mig_req: u8,
     /// How the sender numbers its IPv4 packets.
     pub ip_id: IpId,
+    /// Which of them have come.
+    pub ids: Option<Box<Ids>>,
 
     /// Its rate of late.
     pub pace: Pace,
@@ -498,11 +511,9 @@ impl Flow {
             ack_reqs: 0,
             naks: Naks::default(),
             rnr_naks: 0,
-            rnr_zero: 0,
             cnps: 0,
             ecn: [0; 4],
             icrc: IcrcCounts::default(),
-            disbelieved: 0,
             icrc_flush: 0,
             small_acked: false,
             truncated: 0,
@@ -511,7 +522,6 @@ impl Flow {
             retransmitted: 0,
             duplicates: 0,
             reordered: 0,
-            acked_unseen: 0,
             acked: None,
             cursor: Psn::default(),
             rewinding: None,
@@ -534,6 +544,7 @@ impl Flow {
             p_key: 0,
             mig_req: 0,
             ip_id: IpId::default(),
+            ids: None,
             pace: Pace::default(),
             notifications: None,
             notified: false,
@@ -601,6 +612,17 @@ impl Flow {
     /// Notes a trouble.
     pub fn note(&mut self, event: Event) {
         self.trouble.get_or_insert_default().events.add(event);
+    }
+
+    /// Whether data with an identification that the sender gave it a while ago came then. Where identifications are not remembered
+    /// for so long: its PSN has its place, and no other packet is remembered there.
+    pub fn came_before(&self, psn: Psn, role: Role, ip_id: u16) -> bool {
+        if let Some(came) = self.ids.as_ref().and_then(|ids| ids.came(self.ip_id.latest, ip_id)) {
+            return came;
+        }
+        let arrival = if role == Role::Request { self.req.classify(psn) } else { self.rsp.classify(psn) };
+        let before = self.recent.as_ref().and_then(|r| r.get(psn, role));
+        arrival == Arrival::Repeat && before.is_none_or(|b| b.ip_id == ip_id)
     }
 
     /// What a NAK for this PSN refuses, of the requests that this flow sent.
@@ -685,7 +707,7 @@ impl Flow {
             reordered: self.reordered,
             duplicates: self.duplicates,
             icrc: self.icrc,
-            truncated: self.truncated,
+            truncated: self.truncated.into(),
             full_payload: self.path_mtu(),
         }
     }

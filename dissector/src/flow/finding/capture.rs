@@ -57,7 +57,9 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
     one_sided(seen, &mut note);
     let (mut lacking, mut flows, mut worst) = (0, 0, None);
     for f in a.flows() {
-        let n = f.req.missing_acked + f.acked_unseen + super::loss::only_unrecorded(f, a.peer(f));
+        let n = f.req.missing_acked
+            + f.trouble.as_ref().map_or(0, |t| t.acked_unseen)
+            + super::loss::only_unrecorded(f, a.peer(f));
         if n > 0 {
             lacking += n;
             flows += 1;

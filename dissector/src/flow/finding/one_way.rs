@@ -117,7 +117,7 @@ fn alone(u: &Unanswered<'_>) -> Finding {
             "{}: {} ({} asking for an acknowledge), no answer",
             name(f),
             count(f.requests, "request", "requests"),
-            f.ack_reqs
+            u64::from(f.ack_reqs)
         ),
         detail: format!("{}{} {NEXT}", u.why.words(), hints(f)),
         flow: Some(f.id),
@@ -141,7 +141,7 @@ fn together(g: &[Unanswered<'_>]) -> Option<Finding> {
             f.dst,
             g.len(),
             count(sum(|f| f.requests), "request", "requests"),
-            sum(|f| f.ack_reqs)
+            sum(|f| f.ack_reqs.into())
         ),
         detail: format!(
             "QP {}{}. {}{} {NEXT}",

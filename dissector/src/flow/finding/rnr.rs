@@ -48,14 +48,15 @@ pub fn find(seen: &Seen<'_>, out: &mut Vec<Finding>) {
             flow: Some(f.id),
             packets: packets.clone(),
         });
-        if f.rnr_zero > 0 {
+        let rnr_zero = f.trouble.as_ref().map_or(0, |t| t.rnr_zero);
+        if rnr_zero > 0 {
             out.push(Finding {
                 code: "rnr-timer-zero",
                 severity: Severity::Warning,
                 title: format!("{}: RNR timer code 0 means 655.36 ms, not zero: each RNR NAK stalls the QP that long", name(f)),
                 detail: format!(
                     "{} with timer code 0. Set min_rnr_timer of the receiving QP (ibv_modify_qp) to what was meant: 1 is 10 us, 12 is 0.64 ms.",
-                    count(f.rnr_zero, "RNR NAK", "RNR NAKs")
+                    count(rnr_zero, "RNR NAK", "RNR NAKs")
                 ),
                 flow: Some(f.id),
                 packets,
