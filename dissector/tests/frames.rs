@@ -943,6 +943,7 @@ fn ways_in_by_their_link_type_and_tags() {
         ("MACsec, encrypted", eth(0x88e5, &cat(&[&hex("0c00 00000007 0800"), &ack])), ETH, false),
         ("MACsec with a channel", eth(0x88e5, &cat(&[&hex("2000 00000007 0200000000010001 0800"), &ack])), ETH, true),
         ("802.1ah", eth(0x88e7, &cat(&[&hex("01000064"), &inner])), ETH, true),
+        ("NSH", eth(0x894f, &cat(&[&hex("0fc6 0101 000064 ff"), &[0; 16], &ack])), ETH, true),
         ("HSR", eth(0x892f, &cat(&[&hex("1050 0005 0800"), &ack])), ETH, true),
         ("Cisco metadata", eth(0x8909, &cat(&[&hex("0101 0001 0064 0800"), &ack])), ETH, true),
         ("TZSP", eth(0x0800, &ipv4(17, &udp(37008, &cat(&[&hex("01000001 29020102 00 01"), &inner])))), ETH, true),

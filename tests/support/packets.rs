@@ -438,6 +438,7 @@ pub fn frames(way: Way) -> Vec<(Vec<u8>, usize)> {
             out.push(macsec(&[0x20, 0, 0, 0, 0, 7, 2, 0, 0, 0, 0, 1, 0, 1, 8, 0], &p));
             out.push(macsec(&[0x00, 0, 0, 0, 0, 8, 0x86, 0xdd], &six));
             // a seamless ring's tag, Cisco metadata
+            out.push(ethernet(0x894f, &with(&[[0x0f, 0xc6, 1, 1, 0, 0, 100, 255], [1; 8], [2; 8]].concat(), &p)));
             out.push(ethernet(0x892f, &with(&[0x10, 0x50, 0, 5, 8, 0], &p)));
             out.push(ethernet(0x8909, &with(&[1, 1, 0, 1, 0, 0x64, 8, 0], &p)));
             // captured before the adapter cut it up: IP does not know its length

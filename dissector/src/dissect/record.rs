@@ -189,6 +189,7 @@ fn protocols(input: &Input<'_, '_>) -> String {
             LayerKind::Nflog => add("nflog"),
             LayerKind::Macsec => add("macsec:ethertype"),
             LayerKind::Backbone => add("ieee8021ah"),
+            LayerKind::Nsh => add("nsh"),
             LayerKind::Hsr => add("hsr"),
             LayerKind::CiscoMeta => add("cmd:ethertype"),
             LayerKind::Tzsp => add("tzsp"),

@@ -82,6 +82,15 @@ crate::fields! {
     CHDLC "chdlc" "Cisco HDLC" None Dec {} "Cisco HDLC header.";
     NFLOG "nflog" "Linux Netfilter NFLOG" None Dec {} "Head of a record of the kernel's packet filter.";
     BACKBONE "ieee8021ah" "IEEE 802.1ah" None Dec {} "Tag of a provider's backbone.";
+    NSH "nsh" "Network Service Header" None Dec {} "Header of a chain of services.";
+    NSH_VERSION "nsh.version" "Version" U16 Dec { mask: 0xc000 } "0.";
+    NSH_OAM "nsh.Obit" "O Bit" U16 Dec { mask: 0x2000 } "A control packet.";
+    NSH_TTL "nsh.ttl" "Time to live" U16 Hex { mask: 0x0fc0 } "Hops left.";
+    NSH_LENGTH "nsh.length" "Length" U16 Dec { mask: 0x003f } "Words of four bytes in this header.";
+    NSH_MDTYPE "nsh.mdtype" "MD Type" U8 Dec {} "1: four context words, 2: fields of their own lengths.";
+    NSH_NEXT "nsh.nextproto" "Next Protocol" U8 Dec {} "1 IPv4, 2 IPv6, 3 Ethernet, 4 NSH, 5 MPLS.";
+    NSH_SPI "nsh.spi" "SPI" U24 Dec {} "Path through the services.";
+    NSH_SI "nsh.si" "SI" U8 Dec {} "Place on the path.";
     HSR "hsr" "High-availability Seamless Redundancy (IEC62439 Part 3)" None Dec {} "Tag of a seamless ring.";
     CISCO_META "cmd" "Cisco MetaData" None Dec {} "Tag with a security group.";
     TZSP "tzsp" "Tazmen Sniffer Protocol" None Dec {} "Header of a mirrored frame.";
@@ -106,6 +115,17 @@ static PPPOE_ROWS: &[Row] = &[
     number(&PPPOE_CODE, 1, 8),
     number(&PPPOE_SESSION, 2, 16),
     number(&PPPOE_LENGTH, 4, 16),
+];
+
+static NSH_ROWS: &[Row] = &[
+    part(&NSH_VERSION, 0, 0, 2),
+    part(&NSH_OAM, 0, 2, 1),
+    part(&NSH_TTL, 0, 4, 6),
+    part(&NSH_LENGTH, 1, 2, 6),
+    number(&NSH_MDTYPE, 2, 8),
+    number(&NSH_NEXT, 3, 8),
+    number(&NSH_SPI, 4, 24),
+    number(&NSH_SI, 7, 8),
 ];
 
 static GRE_ROWS: &[Row] = &[
@@ -233,6 +253,10 @@ pub fn build<'a>(kind: LayerKind, o: usize, bytes: &'a [u8], tree: &mut Tree<'a>
         LayerKind::Chdlc => tree.open_header(&CHDLC, o..end),
         LayerKind::Nflog => tree.open_header(&NFLOG, o..end),
         LayerKind::Backbone => tree.open_header(&BACKBONE, o..end),
+        LayerKind::Nsh => {
+            tree.open_header(&NSH, o..end);
+            table::add(NSH_ROWS, bytes, o, tree);
+        }
         LayerKind::Hsr => tree.open_header(&HSR, o..end),
         LayerKind::CiscoMeta => tree.open_header(&CISCO_META, o..end),
         LayerKind::Tzsp => {

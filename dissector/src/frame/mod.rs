@@ -122,6 +122,8 @@ pub enum LayerKind {
     Macsec,
     /// Tag of a provider backbone (IEEE 802.1ah), up to the customer's frame.
     Backbone,
+    /// Network service header (RFC 8300).
+    Nsh,
     /// Tag of a seamless ring (IEC 62439-3, HSR), with the EtherType behind it.
     Hsr,
     /// Cisco metadata, with the EtherType behind them.
@@ -165,6 +167,7 @@ impl LayerKind {
             Self::Nflog => "NFLOG header",
             Self::Macsec => "MACsec tag",
             Self::Backbone => "802.1ah tag",
+            Self::Nsh => "NSH",
             Self::Hsr => "HSR tag",
             Self::CiscoMeta => "Cisco metadata",
             Self::Tzsp => "TZSP",

@@ -136,6 +136,29 @@ impl Walk<'_, '_> {
         Some((Next::Ethernet, o + 8))
     }
 
+    /// Network service header (RFC 8300, 2.2): its length counts words of four bytes.
+    pub(super) fn nsh(&mut self, o: usize) -> Step {
+        let h: &[u8; 8] = self.at(LayerKind::Nsh, o)?;
+        let len = 4 * usize::from(be16::<0, 8>(h) & 0x3f);
+        if len < 8 {
+            return self.other(format!("NSH of {len} bytes, where its fixed part takes eight"));
+        }
+        let there = self.rest(o).len();
+        if there < len {
+            self.cut(LayerKind::Nsh, len, there);
+            return None;
+        }
+        self.push(LayerKind::Nsh, o, len)?;
+        match u8_at::<3, 8>(h) {
+            1 => Some((Next::Ipv4, o + len)),
+            2 => Some((Next::Ipv6, o + len)),
+            3 => Some((Next::Ethernet, o + len)),
+            4 => Some((Next::Nsh, o + len)),
+            5 => Some((Next::Mpls, o + len)),
+            p => self.other(format!("NSH with next protocol {p}, which is not read here")),
+        }
+    }
+
     /// VXLAN-GPE (draft-ietf-nvo3-vxlan-gpe): the last byte of the first word says what follows.
     pub(super) fn vxlan_gpe(&mut self, o: usize) -> Step {
         let h: &[u8; 8] = self.at(LayerKind::Vxlan, o)?;
@@ -143,6 +166,7 @@ impl Walk<'_, '_> {
         match (u8_at::<0, 8>(h) & 0x04 != 0, u8_at::<3, 8>(h)) {
             (true, 1) => Some((Next::Ipv4, o + 8)),
             (true, 2) => Some((Next::Ipv6, o + 8)),
+            (true, 4) => Some((Next::Nsh, o + 8)),
             (true, 5) => Some((Next::Mpls, o + 8)),
             _ => Some((Next::Ethernet, o + 8)),
         }

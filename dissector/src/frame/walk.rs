@@ -34,6 +34,7 @@ pub(super) enum Next {
     Protocol(u8),
     Mpls,
     Pppoe,
+    Nsh,
     Gre,
     Erspan,
     Erspan3,
@@ -70,6 +71,7 @@ pub(super) mod ethertype {
     /// IEEE 802.1ah: I-tag, then the customer's frame.
     pub const BACKBONE: u16 = 0x88e7;
     pub const HSR: u16 = 0x892f;
+    pub const NSH: u16 = 0x894f;
     pub const CISCO_META: u16 = 0x8909;
     /// Transparent Ethernet bridging: GRE (NVGRE) and GENEVE.
     pub const BRIDGED: u16 = 0x6558;
@@ -173,6 +175,7 @@ impl<'a> Walk<'_, 'a> {
             Next::Protocol(p) => self.protocol(p, o),
             Next::Mpls => self.mpls(o),
             Next::Pppoe => self.pppoe(o),
+            Next::Nsh => self.nsh(o),
             Next::Gre => self.gre(o),
             Next::Erspan => self.erspan(o),
             Next::Erspan3 => self.erspan3(o),
@@ -214,6 +217,7 @@ impl<'a> Walk<'_, 'a> {
                 self.push(LayerKind::Backbone, o, 4)?;
                 Some((Next::Ethernet, o + 4))
             }
+            ethertype::NSH => Some((Next::Nsh, o)),
             ethertype::HSR => self.tag::<6>(LayerKind::Hsr, o),
             ethertype::CISCO_META => self.tag::<8>(LayerKind::CiscoMeta, o),
             ethertype::ARP => {
