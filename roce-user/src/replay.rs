@@ -256,6 +256,7 @@ impl Source for Replay {
             finished: self.ended,
             notices: self.broken.iter().map(|b| format!("the file is not whole: {b}")).collect(),
             findings,
+            every_packet: true,
             faults: Vec::new(),
         }
     }

@@ -61,6 +61,8 @@ pub struct State {
     pub notices: Vec<String>,
     /// Findings of the rules that apply to what was seen.
     pub findings: Vec<Notice>,
+    /// The findings rest on every packet and its order (a capture), not on counters.
+    pub every_packet: bool,
     /// What roce-fault does on these interfaces.
     pub faults: Vec<String>,
 }

@@ -8,16 +8,21 @@ use crate::tui::app::App;
 use crate::units::printable;
 
 /// How far live findings go.
-const LIMITS: &str = "Counts are exact; what needs the order of all packets is not looked for here. For that, record with -w and run `roce-dissect check` on the file.";
+const LIVE: &str = "Counts are exact; what needs the order of all packets is not looked for here. For that, record with -w and run `roce-dissect check` on the file.";
+
+/// How far those of a capture go.
+const OF_A_CAPTURE: &str =
+    "By every packet up to here, as `roce-dissect check` finds them; that shows the packets, too.";
 
 /// Draws the page.
 pub fn draw(app: &App, area: Rect, buf: &mut Buffer) {
     let of = |severity| app.state.findings.iter().filter(|f| f.severity == severity).count();
     let counts = format!("Findings: {} errors, {} warnings, {} notes", of("error"), of("warning"), of("note"));
     put(buf, area, 1, 0, &counts, app.theme.head());
+    let limits = if app.state.every_packet { OF_A_CAPTURE } else { LIVE };
     if app.state.findings.is_empty() {
         put(buf, area, 1, 2, "Nothing found so far.", app.theme.text());
-        for (line, y) in wrap(LIMITS, usize::from(area.width.saturating_sub(2))).iter().zip(3..) {
+        for (line, y) in wrap(limits, usize::from(area.width.saturating_sub(2))).iter().zip(3..) {
             put(buf, area, 1, y, line, app.theme.dim());
         }
         return;
@@ -49,7 +54,7 @@ pub fn draw(app: &App, area: Rect, buf: &mut Buffer) {
         }
         lines.push((String::new(), app.theme.text()));
     }
-    lines.extend(wrap(LIMITS, room).into_iter().map(|l| (l, app.theme.dim())));
+    lines.extend(wrap(limits, room).into_iter().map(|l| (l, app.theme.dim())));
     let height = usize::from(area.height.saturating_sub(2));
     let first = match app.finding {
         // the last one shows what follows it
