@@ -10,7 +10,7 @@ use crate::flow::finding::{self, Finding, Severity};
 #[derive(Clone, Debug, clap::Args)]
 #[command(
     about = "What went wrong: findings with severity, explanation and the packets that prove them",
-    after_help = "Exit status: 0 nothing found at or above --fail-on, 1 something found, 2 the file could not be read to its end.\n\nExamples:\n  roce-dissect check capture.pcap\n  roce-dissect check capture.pcap --json | jq -r '.[] | [.severity, .code, .title] | @tsv'\n  roce-dissect check capture.pcap --fail-on error"
+    after_help = "Exit status: 0 nothing found at or above --fail-on, 1 something found, 2 the file could not be read to its end.\n\nExamples:\n  roce-dissect check capture.pcap\n  roce-dissect check capture.pcap --json | jq -r '.[] | [.severity, .code, .title] | @tsv'\n  roce-dissect check capture.pcap --fail-on error\n  roce-dissect -r capture.pcap -Y 'ip.addr == 10.0.0.1' -w - | roce-dissect check -"
 )]
 pub struct Args {
     /// What to read.

@@ -9,7 +9,7 @@ use crate::flow::report::{Line, Times};
 #[derive(Clone, Debug, clap::Args)]
 #[command(
     about = "One row a flow: packets, messages, repeats, losses, NAKs, ECN, times; queue pairs joined",
-    after_help = "Examples:\n  roce-dissect flows capture.pcap\n  roce-dissect flows capture.pcap.zst --json | jq '.[] | select(.retransmitted > 0)'\n  roce-dissect flows - --csv --no-icrc < capture.pcap"
+    after_help = "Examples:\n  roce-dissect flows capture.pcap\n  roce-dissect flows capture.pcap.zst --json | jq '.[] | select(.retransmitted > 0)'\n  roce-dissect flows - --csv --no-icrc < capture.pcap\n  roce-dissect -r capture.pcap -Y 'infiniband.bth.destqp == 0x11' -w - | roce-dissect flows -"
 )]
 pub struct Args {
     /// What to read.
