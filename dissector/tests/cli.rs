@@ -155,6 +155,10 @@ fn counts_times_and_ports() {
     for asked in [&["-P"][..], &["-T", "text"], &["-T", "fields", "-e", "frame.number"]] {
         assert_eq!(stdout(&[&[&f, "-q", "-c", "1"], asked].concat()).lines().count(), 1, "{asked:?}");
     }
+    // both at once would be neither
+    let both = run(&[&f, "-w", "-", "-V"]);
+    assert_eq!((both.status.code(), both.stdout.len()), (Some(2), 0));
+    assert!(String::from_utf8_lossy(&both.stderr).contains("name a file"));
     let written = tempfile::tempdir().unwrap();
     let w = written.path().join("w.pcap").display().to_string();
     assert_eq!(stdout(&[&f, "-c", "1", "-w", &w]), "");

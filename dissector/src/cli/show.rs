@@ -186,6 +186,9 @@ impl Args {
         if !asked && (self.quiet || self.write.is_some()) {
             return Ok(Format::Quiet);
         }
+        if self.write.as_ref().is_some_and(|w| w.as_os_str() == "-") {
+            bail!("-w - writes packets to standard output, where -P, -V, -x, -O or -T would print: name a file");
+        }
         Ok(match format {
             OutputFormat::Text | OutputFormat::Tabs if self.tree || !self.only.is_empty() => {
                 for name in &self.only {
