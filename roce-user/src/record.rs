@@ -104,6 +104,7 @@ impl Recorder {
 }
 
 /// The error names the file and the reason itself.
+#[expect(clippy::needless_pass_by_value, reason = "as map_err hands it over")]
 fn cannot(e: WriteError) -> anyhow::Error {
     anyhow::anyhow!("cannot record to {e}")
 }
