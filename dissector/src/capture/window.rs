@@ -11,7 +11,7 @@ use super::source::{Input, Taken};
 /// First size of the buffer, bytes: large enough that reads are few, small enough for the cache.
 const SIZE: usize = 1 << 20;
 /// Bytes that are mapped at a time: mapping is dear, but what is mapped counts as memory.
-const PART: usize = 4 << 20;
+const PART: usize = 16 << 20;
 
 enum Feed {
     Stream(Box<dyn Read + Send>),
